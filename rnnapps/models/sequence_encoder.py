@@ -1,0 +1,151 @@
+"""A stack of recurrent layers over sequences of vectors."""
+
+import keras
+from keras import ops
+
+from rnnapps.layers import recurrent_stack
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class SequenceEncoder(keras.layers.Layer):
+    """Reads sequences of vectors with N recurrent layers, one way or both ways.
+
+    Args:
+        cell: `"elman"`, `"lstm"` or `"gru"`. Default: `"lstm"`.
+        units: Size of each direction of each layer. Default: 64.
+        num_layers: Number of recurrent layers. Default: 1.
+        bidirectional: Whether each layer runs both ways. Default: `True`.
+        dropout: Share of the features that is dropped between the layers in training. Default: 0.
+        recurrent_dropout: Share of the previous output that is dropped inside the cells in
+            training, one mask a sequence. Default: 0.
+        name: Name of the layer. Default: `None`, chosen by Keras.
+        trainable: Whether the weights are trained. Default: `True`.
+        dtype: Data type or policy. Default: `None`, Keras' global policy.
+        **layer_kwargs: Further arguments of the recurrent layers.
+
+    Call arguments:
+        sequences: Float tensor, `[batch, time, features]`.
+        mask: Boolean tensor, `[batch, time]`, true at the valid steps. Default: `None`, the mask
+            attached to `sequences`, or all steps.
+        initial_state: List of tensors, `[batch, units]` each, in the order of the returned states.
+            Default: `None`, zeros.
+        training: Whether dropout is active. Default: `None`, as the surrounding call says.
+
+    Returns:
+        The outputs of the top layer, `[batch, time, output_size]`, zero at padded steps; and the
+        list of final states, `[batch, units]` each: layer by layer from the lowest, forward before
+        backward, in a direction the output first (an LSTM's `h`, then `c`).
+
+    Example:
+
+    >>> encoder = SequenceEncoder("lstm", units=4, num_layers=2)
+    >>> outputs, states = encoder(keras.ops.ones((2, 5, 3)))
+    >>> outputs.shape, len(states)
+    (TensorShape([2, 5, 8]), 8)
+    """
+
+    def __init__(
+        self,
+        cell: str = "lstm",
+        units: int = 64,
+        num_layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        *,
+        name: str | None = None,
+        trainable: bool = True,
+        dtype=None,
+        **layer_kwargs,
+    ):
+        super().__init__(name=name, trainable=trainable, dtype=dtype)
+        self.cell = cell
+        self.units = units
+        self.num_layers = num_layers
+        self.bidirectional = bidirectional
+        self.dropout = dropout
+        self.recurrent_dropout = recurrent_dropout
+        self.layer_kwargs = layer_kwargs
+        self.supports_masking = True
+        self.recurrent_layers = recurrent_stack(
+            cell,
+            units,
+            num_layers,
+            bidirectional,
+            recurrent_dropout=recurrent_dropout,
+            dtype=self.dtype_policy,
+            **layer_kwargs,
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    @property
+    def output_size(self) -> int:
+        """Number of features of the outputs."""
+        return self.units * (2 if self.bidirectional else 1)
+
+    @property
+    def states_per_layer(self) -> int:
+        """Number of state tensors of one layer, both directions together."""
+        layer = self.recurrent_layers[0]
+        return (
+            2 * len(layer.forward_layer.state_size) if self.bidirectional else len(layer.state_size)
+        )
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        """Builds the layers for inputs of shape `[batch, time, features]`."""
+        for layer in self.recurrent_layers:
+            layer.build(sequences_shape)
+            sequences_shape = (*sequences_shape[:2], self.output_size)
+
+    def call(self, sequences, mask=None, initial_state=None, training=None):
+        """Runs the layers, each on the outputs of the one below."""
+        outputs, states = sequences, []
+        for depth, layer in enumerate(self.recurrent_layers):
+            if depth > 0:
+                outputs = self.dropout_layer(outputs, training=training)
+            start = None
+            if initial_state is not None:
+                start = initial_state[len(states) : len(states) + self.states_per_layer]
+            outputs, *final = layer(outputs, initial_state=start, mask=mask, training=training)
+            states.extend(final)
+        return outputs, states
+
+    def last_output(self, states: list):
+        """Returns the top layer's output at the end of each direction, `[batch, output_size]`.
+
+        The forward run ends at the last valid step and the backward run at the first, so this is
+        what the network knows after having read the sequence.
+
+        Args:
+            states: The states that the call returned.
+        """
+        top = states[-self.states_per_layer :]
+        if not self.bidirectional:
+            return top[0]
+        return ops.concatenate([top[0], top[len(top) // 2]], axis=-1)  # [batch, output_size]
+
+    def compute_mask(self, sequences, mask=None):
+        """Returns the mask of the outputs, which is that of the inputs, and none for the states."""
+        return mask, [None] * (self.states_per_layer * self.num_layers)
+
+    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+        """Returns the shapes of the outputs and of the states."""
+        batch, timesteps, _ = sequences_shape
+        states = [(batch, self.units)] * (self.states_per_layer * self.num_layers)
+        return (batch, timesteps, self.output_size), states
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "cell": self.cell,
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "bidirectional": self.bidirectional,
+            "dropout": self.dropout,
+            "recurrent_dropout": self.recurrent_dropout,
+            **{
+                name: keras.saving.serialize_keras_object(value)
+                for name, value in self.layer_kwargs.items()
+            },
+        }

@@ -1,0 +1,102 @@
+"""Token ids to vectors that know their context."""
+
+import keras
+from keras import ops
+
+from rnnapps.models.sequence_encoder import SequenceEncoder
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class TextEncoder(keras.layers.Layer):
+    """Embeds token ids and reads them with a `SequenceEncoder`.
+
+    Id 0 is padding: it is masked, so that its embedding is never seen and never trained. The
+    embeddings start uniform in ±0.05.
+
+    Args:
+        vocabulary_size: Number of ids, padding included.
+        embedding_size: Size of an embedding.
+        encoder: The `SequenceEncoder` that reads the embeddings.
+        dropout: Share of the embeddings' entries that is dropped in training. Default: 0.
+        **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
+
+    Call arguments:
+        ids: Integer tensor, `[batch, time]`.
+        initial_state: List of tensors, as for the encoder. Default: `None`.
+        training: Whether dropout is active. Default: `None`, as the surrounding call says.
+
+    Returns:
+        The outputs, `[batch, time, output_size]`, zero at padded steps, and the list of final
+        states, as `SequenceEncoder` gives them.
+
+    Example:
+
+    >>> encoder = TextEncoder(100, 8, SequenceEncoder("gru", units=4))
+    >>> outputs, states = encoder(keras.ops.convert_to_tensor([[5, 7, 0], [3, 0, 0]]))
+    >>> outputs.shape, len(states)
+    (TensorShape([2, 3, 8]), 2)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_size: int,
+        encoder: SequenceEncoder,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.embedding_size = embedding_size
+        self.encoder = encoder
+        self.dropout = dropout
+        self.supports_masking = True
+        self.embedding = keras.layers.Embedding(
+            vocabulary_size, embedding_size, dtype=self.dtype_policy
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    @property
+    def output_size(self) -> int:
+        """Number of features of the outputs."""
+        return self.encoder.output_size
+
+    def build(self, ids_shape, initial_state_shape=None):
+        """Builds the embedding and the encoder for ids of shape `[batch, time]`."""
+        self.embedding.build(ids_shape)
+        self.encoder.build((*ids_shape, self.embedding_size))
+
+    def call(self, ids, initial_state=None, training=None):
+        """Embeds and reads."""
+        embedded = self.dropout_layer(self.embedding(ids), training=training)
+        return self.encoder(
+            embedded, mask=ops.not_equal(ids, 0), initial_state=initial_state, training=training
+        )
+
+    def last_output(self, states: list):
+        """Returns the output at the end of each direction, as `SequenceEncoder.last_output`."""
+        return self.encoder.last_output(states)
+
+    def compute_mask(self, ids, mask=None):
+        """Returns which ids, `[batch, time]`, are not padding; and none for the states."""
+        return ops.not_equal(ids, 0)
+
+    def compute_output_shape(self, ids_shape, initial_state_shape=None):
+        """Returns the shapes of the outputs and of the states."""
+        return self.encoder.compute_output_shape((*ids_shape, self.embedding_size))
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding_size": self.embedding_size,
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict):
+        """Makes a layer from the constructor's arguments."""
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})

@@ -1,0 +1,449 @@
+"""The recurrent layers against stock Keras, under every mask and shape."""
+
+import inspect
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rnnapps.layers import GRU, LSTM, Elman, ElmanCell, GRUCell, LSTMCell
+from rnnapps.layers.cells import RecurrentCell
+from rnnapps.layers.recurrent import RecurrentLayer
+
+BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
+
+LAYERS = [
+    pytest.param(Elman, {}, id="elman"),
+    pytest.param(LSTM, {}, id="lstm"),
+    pytest.param(GRU, {}, id="gru"),
+    pytest.param(GRU, {"reset_after": True}, id="gru_after"),
+]
+STOCK = {Elman: keras.layers.SimpleRNN, LSTM: keras.layers.LSTM, GRU: keras.layers.GRU}
+
+LENGTHS = np.array([6, 3, 0, 1])
+MASKS = {
+    "none": None,
+    "prefix": np.arange(TIME) < LENGTHS[:, None],
+    "holes": np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0] * 6, [1] * 6], bool),
+}
+
+
+def sequences(shape=(BATCH, TIME, FEATURES), seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def stock_layer(layer_class, options, **arguments):
+    if layer_class is GRU:
+        arguments["reset_after"] = options.get("reset_after", False)
+    return STOCK[layer_class](UNITS, **arguments)
+
+
+def built(layer, features=FEATURES, seed=3):
+    """Builds a layer and gives it weights that no initialiser would, biases included."""
+    layer.build((None, None, features))
+    rng = np.random.default_rng(seed)
+    layer.set_weights([rng.normal(scale=0.6, size=w.shape) for w in layer.weights])
+    return layer
+
+
+def states_of(layer, seed=1, batch=BATCH):
+    rng = np.random.default_rng(seed)
+    return [tf.constant(rng.normal(size=(batch, n)), tf.float32) for n in layer.state_size]
+
+
+def results_and_gradients(layer, x, mask, states):
+    x = tf.constant(x)
+    with tf.GradientTape() as tape:
+        tape.watch([x, *states])
+        results = layer(x, initial_state=states, mask=mask)
+        loss = sum(
+            tf.reduce_sum(result * sequences(result.shape, seed=5 + n))
+            for n, result in enumerate(results)
+        )
+    sources = [x, *states, *layer.trainable_variables]
+    return results, tape.gradient(loss, sources)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("return_sequences", [True, False])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_parity_with_keras(layer_class, options, mask, return_sequences, go_backwards):
+    common = dict(return_sequences=return_sequences, return_state=True, go_backwards=go_backwards)
+    stock = built(
+        stock_layer(layer_class, options, zero_output_for_mask=return_sequences, **common)
+    )
+    layer = layer_class(UNITS, **common, **options)
+    layer.build((None, None, FEATURES))
+    layer.set_weights(stock.get_weights())
+    states = states_of(layer)
+    expected = results_and_gradients(stock, sequences(), MASKS[mask], states)
+    actual = results_and_gradients(layer, sequences(), MASKS[mask], states)
+    for name, ours, theirs in zip(("results", "gradients"), actual, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("return_sequences", [True, False])
+def test_parity_inside_bidirectional(layer_class, options, mask, return_sequences):
+    common = dict(return_sequences=return_sequences, return_state=True)
+    stock = built(keras.layers.Bidirectional(stock_layer(layer_class, options, **common)))
+    ours = keras.layers.Bidirectional(layer_class(UNITS, **common, **options))
+    ours.build((None, None, FEATURES))
+    ours.set_weights(stock.get_weights())
+    states = [*states_of(ours.forward_layer), *states_of(ours.backward_layer, seed=2)]
+    expected = results_and_gradients(stock, sequences(), MASKS[mask], states)
+    actual = results_and_gradients(ours, sequences(), MASKS[mask], states)
+    for one, other in zip(itertools.chain(*actual), itertools.chain(*expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("mask", ["prefix", "holes"])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_masked_steps_might_as_well_not_be_there(layer_class, options, mask, go_backwards):
+    layer = built(
+        layer_class(
+            UNITS, return_sequences=True, return_state=True, go_backwards=go_backwards, **options
+        )
+    )
+    x, mask, start = sequences(), MASKS[mask], states_of(layer)
+    outputs, *states = layer(np.where(mask[..., None], x, 1e3), initial_state=start, mask=mask)
+    for row in range(BATCH):
+        valid = x[row : row + 1, mask[row]]
+        alone, *alone_states = layer(valid, initial_state=[s[row : row + 1] for s in start])
+        seen = mask[row, ::-1] if go_backwards else mask[row]
+        np.testing.assert_allclose(outputs[row][seen], alone[0], atol=1e-6)
+        np.testing.assert_array_equal(outputs[row][~seen], 0)
+        for state, alone_state in zip(states, alone_states, strict=True):
+            np.testing.assert_allclose(state[row], alone_state[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_last_output_is_that_of_the_last_valid_step(layer_class, options, go_backwards):
+    layer = built(layer_class(UNITS, return_state=True, go_backwards=go_backwards, **options))
+    mask = MASKS["holes"]
+    output, *states = layer(sequences(), initial_state=states_of(layer), mask=mask)
+    some = mask.any(axis=1)
+    np.testing.assert_array_equal(output[some], states[0][some])
+    np.testing.assert_array_equal(output[~some], 0)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_masked_steps_pass_no_gradient(layer_class, options):
+    layer = built(layer_class(UNITS, return_sequences=True, return_state=True, **options))
+    _, (x_gradient, *_) = results_and_gradients(
+        layer, sequences(), MASKS["holes"], states_of(layer)
+    )
+    np.testing.assert_array_equal(x_gradient[~MASKS["holes"]], 0)
+    assert np.all(np.any(x_gradient[MASKS["holes"]] != 0, axis=-1))
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_rows_do_not_depend_on_their_batch(layer_class, options):
+    layer = built(layer_class(UNITS, return_sequences=True, **options))
+    x, mask, order = sequences(), MASKS["prefix"], [2, 0, 3, 1]
+    outputs = layer(x, mask=mask)
+    shuffled = layer(x[order], mask=mask[order])
+    np.testing.assert_allclose(shuffled, outputs.numpy()[order], atol=1e-6)
+    alone = layer(x[1:2], mask=mask[1:2])
+    np.testing.assert_allclose(alone, outputs[1:2], atol=1e-6)
+    padded = np.pad(x, [(0, 0), (0, 7), (0, 0)], constant_values=9.0)
+    longer = layer(padded, mask=np.pad(mask, [(0, 0), (0, 7)]))
+    np.testing.assert_allclose(longer[:, :TIME], outputs, atol=1e-6)
+    np.testing.assert_array_equal(longer[:, TIME:], 0)
+
+
+def static(layer, **signature):
+    return layer
+
+
+def graph(layer, jit_compile=False):
+    spec = tf.TensorSpec([None, None, FEATURES], tf.float32)
+    return tf.function(
+        lambda x, **arguments: layer(x, **arguments),
+        input_signature=[spec],
+        jit_compile=jit_compile,
+    )
+
+
+def compiled(layer):
+    return graph(layer, jit_compile=True)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("mode", [static, graph, compiled])
+@pytest.mark.parametrize("return_sequences", [True, False])
+def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
+    layer = built(
+        layer_class(UNITS, return_sequences=return_sequences, return_state=True, **options)
+    )
+    run = mode(layer)
+    for batch, timesteps in [(2, 0), (0, 3), (2, 3)]:
+        x = tf.constant(sequences((batch, timesteps, FEATURES)))
+        output, *states = run(x)
+        shape = (batch, timesteps, UNITS) if return_sequences else (batch, UNITS)
+        assert output.shape == shape
+        assert all(state.shape == (batch, UNITS) for state in states)
+        assert np.any(output) == (batch > 0 and timesteps > 0)
+        assert np.any(states[0]) == (batch > 0 and timesteps > 0)
+        if batch and timesteps:
+            np.testing.assert_allclose(output, layer(x)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_no_steps_keep_the_initial_state(layer_class, options):
+    layer = built(layer_class(UNITS, return_state=True, **options))
+    start = states_of(layer, batch=2)
+    empty = tf.zeros((2, 0, FEATURES))
+    for mask in (None, tf.zeros((2, 0), tf.bool)):
+        output, *states = layer(empty, initial_state=start, mask=mask)
+        np.testing.assert_array_equal(output, 0)
+        for state, initial in zip(states, start, strict=True):
+            np.testing.assert_array_equal(state, initial)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_no_steps_pass_no_gradient_to_the_weights(layer_class, options):
+    layer = built(layer_class(UNITS, return_sequences=True, return_state=True, **options))
+    start = states_of(layer, batch=2)
+    _, (_, *gradients) = results_and_gradients(
+        layer, np.zeros((2, 0, FEATURES), "float32"), None, start
+    )
+    for gradient in gradients[len(start) :]:
+        np.testing.assert_array_equal(gradient, 0)
+    for gradient in gradients[: len(start)]:
+        assert np.all(np.isfinite(gradient)) and np.any(gradient)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_an_attached_mask_is_seen_beside_initial_states(layer_class, options):
+    layer = built(layer_class(UNITS, return_sequences=True, **options))
+    x = np.where(MASKS["prefix"][..., None], sequences(), 0)
+    start = states_of(layer)
+    expected = layer(x, initial_state=start, mask=MASKS["prefix"])
+    attached = keras.layers.Masking()(x)
+    np.testing.assert_array_equal(layer(attached, initial_state=start), expected)
+
+    inputs = keras.Input((None, FEATURES))
+    initial = [keras.Input((UNITS,)) for _ in start]
+    outputs = layer(keras.layers.Masking()(inputs), initial_state=initial)
+    functional = keras.Model([inputs, *initial], outputs)
+    np.testing.assert_allclose(functional([tf.constant(x), *start]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_the_output_mask_lies_on_the_outputs(go_backwards):
+    layer = built(Elman(UNITS, return_sequences=True, return_state=True, go_backwards=go_backwards))
+    outputs, state = layer(sequences(), mask=tf.constant(MASKS["prefix"]))
+    np.testing.assert_array_equal(outputs._keras_mask, np.any(outputs != 0, axis=-1))
+    assert getattr(state, "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float64"])
+def test_precisions_agree(layer_class, options, dtype):
+    reference = built(layer_class(UNITS, return_sequences=True, **options))
+    layer = layer_class(UNITS, return_sequences=True, dtype=dtype, **options)
+    layer.build((None, None, FEATURES))
+    layer.set_weights(reference.get_weights())
+    outputs = layer(sequences(), mask=MASKS["holes"])
+    assert outputs.dtype == layer.compute_dtype
+    tolerance = {"mixed_float16": 5e-3, "mixed_bfloat16": 5e-2, "float64": 1e-6}[dtype]
+    expected = reference(sequences(), mask=MASKS["holes"])
+    np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_stateful_halves_make_the_whole(layer_class, options):
+    whole = built(layer_class(UNITS, return_sequences=True, **options))
+    halves = layer_class(UNITS, return_sequences=True, stateful=True, **options)
+    halves.build((BATCH, None, FEATURES))
+    halves.set_weights(whole.get_weights())
+    x = sequences()
+    parts = [halves(x[:, :2]), halves(x[:, :0]), halves(x[:, 2:])]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole(x), atol=1e-6)
+    halves.reset_state()
+    np.testing.assert_allclose(halves(x), whole(x), atol=1e-6)
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_two_traces_at_most_over_ten_lengths(layer_class, options):
+    layer = built(layer_class(UNITS, **options))
+    traces = []
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, FEATURES]),
+            tf.TensorSpec([None, None], tf.bool),
+        ]
+    )
+    def run(x, mask):
+        traces.append(x.shape)
+        return layer(x, mask=mask)
+
+    for timesteps in range(10):
+        run(tf.zeros((2, timesteps, FEATURES)), tf.ones((2, timesteps), tf.bool))
+    assert len(traces) <= 2
+
+
+# Dropout
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_inference_does_not_know_of_dropout(layer_class, options):
+    plain = built(layer_class(UNITS, return_sequences=True, **options))
+    layer = layer_class(UNITS, return_sequences=True, dropout=0.4, recurrent_dropout=0.6, **options)
+    layer.build((None, None, FEATURES))
+    layer.set_weights(plain.get_weights())
+    np.testing.assert_array_equal(layer(sequences(), training=False), plain(sequences()))
+    np.testing.assert_array_equal(layer(sequences()), plain(sequences()))
+    assert np.any(layer(sequences(), training=True) != plain(sequences()))
+
+
+@pytest.mark.parametrize("wrap", [lambda cell: cell, keras.layers.RNN], ids=["layer", "stock_rnn"])
+@pytest.mark.parametrize("rate", ["dropout", "recurrent_dropout"])
+def test_a_dropout_mask_lasts_for_the_sequence(wrap, rate):
+    """h_t = m ⊙ x with U = 0, and h_t = m ⊙ h_{t-1} with W = 0, show the mask m itself."""
+    options = {"activation": "linear", "use_bias": False, rate: 0.5, "seed": 3}
+    if wrap is keras.layers.RNN:
+        layer = keras.layers.RNN(ElmanCell(50, **options), return_sequences=True)
+    else:
+        layer = Elman(50, return_sequences=True, **options)
+    layer.build((None, None, 50))
+    zero, one = np.zeros((50, 50)), np.eye(50)
+    layer.set_weights([one, zero] if rate == "dropout" else [zero, one])
+    x, h = tf.ones((3, 4, 50)), tf.ones((3, 50))
+    first, second = (np.array(layer(x, initial_state=[h], training=True)) for _ in range(2))
+    powers = [1, 1, 1, 1] if rate == "dropout" else [1, 2, 3, 4]
+    for t, power in enumerate(powers):
+        np.testing.assert_allclose(first[:, t], first[:, 0] ** power)
+    assert set(np.unique(first[:, 0])) == {0.0, 2.0}
+    assert np.any(first[0] != first[1])  # rows differ
+    assert np.any(first != second)  # and so do batches
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_dropout_trains_in_graphs(layer_class, options, jit_compile):
+    layer = built(layer_class(UNITS, dropout=0.3, recurrent_dropout=0.3, seed=1, **options))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, FEATURES])], jit_compile=jit_compile)
+    def gradients(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return tape.gradient(loss, layer.trainable_variables)
+
+    first, second = (gradients(tf.constant(sequences())) for _ in range(2))
+    assert all(np.all(np.isfinite(gradient)) for gradient in first)
+    assert np.any(first[0] != second[0])
+
+
+# Configuration
+
+COMMON_OPTIONS = [
+    {"activation": "relu"},
+    {"use_bias": False},
+    {"kernel_initializer": keras.initializers.RandomNormal(stddev=0.3, seed=5)},
+    {"recurrent_initializer": "identity"},
+    {"bias_initializer": "ones"},
+    {"dropout": 0.2},
+    {"recurrent_dropout": 0.3, "seed": 11},
+    {"return_sequences": True},
+    {"return_state": True},
+    {"return_sequences": True, "return_state": True, "go_backwards": True},
+    {"trainable": False},
+    {"dtype": "mixed_float16"},
+    {"name": "memory"},
+]
+GATED_OPTIONS = [{"recurrent_activation": "hard_sigmoid"}]
+CONFIGURATIONS = [
+    pytest.param(layer_class, options, id=f"{layer_class.__name__}-{'-'.join(options)}")
+    for layer_class, own in [
+        (Elman, []),
+        (LSTM, [*GATED_OPTIONS, {"unit_forget_bias": 2.0}]),
+        (GRU, [*GATED_OPTIONS, {"reset_after": True}]),
+    ]
+    for options in COMMON_OPTIONS + own
+]
+
+
+def runs(layer):
+    """The recurrent layers inside a layer that may be bidirectional."""
+    if isinstance(layer, keras.layers.Bidirectional):
+        return [layer.forward_layer, layer.backward_layer]
+    return [layer]
+
+
+@pytest.mark.parametrize(("layer_class", "options"), CONFIGURATIONS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_round_trips(layer_class, options, bidirectional, tmp_path):
+    if bidirectional and "go_backwards" in options:
+        pytest.skip("Bidirectional has the direction in its own hands")
+    layer = layer_class(UNITS, **options)
+    config = layer.get_config()
+    copy = layer_class.from_config(config)
+    assert copy.get_config() == config
+    plain = {name: value for name, value in options.items() if type(value) in (bool, int, float)}
+    assert config.items() >= plain.items()
+
+    inputs = keras.Input((None, FEATURES))
+    wrapped = keras.layers.Bidirectional(layer) if bidirectional else layer
+    model = keras.Model(inputs, wrapped(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for one, other in zip(runs(loaded.layers[-1]), runs(wrapped), strict=True):
+        assert one.get_config() == other.get_config()
+        assert one.get_config().items() >= plain.items()
+    expected, actual = (keras.tree.flatten(m(sequences())) for m in (model, loaded))
+    for one, other in zip(actual, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [w.trainable for w in loaded.weights] == [w.trainable for w in model.weights]
+
+
+@pytest.mark.parametrize(
+    ("layer_class", "cell_class"), [(Elman, ElmanCell), (LSTM, LSTMCell), (GRU, GRUCell)]
+)
+def test_every_argument_is_in_the_config(layer_class, cell_class):
+    arguments = set()
+    for constructor in (RecurrentCell, cell_class, RecurrentLayer, layer_class):
+        arguments |= set(inspect.signature(constructor.__init__).parameters)
+    assert arguments - {"self", "kwargs", "options"} <= set(layer_class(2).get_config())
+    assert set(inspect.signature(cell_class.__init__).parameters) - {"self", "kwargs"} <= set(
+        cell_class(2).get_config()
+    )
+
+
+@pytest.mark.parametrize("cell", [ElmanCell(4), LSTMCell(4, seed=2), GRUCell(4, reset_after=True)])
+def test_cells_inside_stock_rnn_are_saved(cell, tmp_path):
+    inputs = keras.Input((None, FEATURES))
+    model = keras.Model(inputs, keras.layers.RNN(cell)(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(sequences()), model(sequences()))
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("return_state", [False, True])
+def test_output_shapes_are_known_beforehand(layer_class, options, return_sequences, return_state):
+    layer = layer_class(
+        UNITS, return_sequences=return_sequences, return_state=return_state, **options
+    )
+    promised = layer.compute_output_shape((BATCH, TIME, FEATURES))
+    results = layer(sequences())
+    actual = tuple(r.shape for r in results) if return_state else results.shape
+    assert tuple(promised) == actual
+    symbolic = layer(keras.Input((None, FEATURES)))
+    output = symbolic[0] if return_state else symbolic
+    assert output.shape == ((None, None, UNITS) if return_sequences else (None, UNITS))
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(ValueError, match="peephoel"):
+        LSTM(2, peephoel=True)
