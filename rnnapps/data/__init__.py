@@ -1,0 +1,1 @@
+"""Where examples come from and how they become batches."""

@@ -1,0 +1,173 @@
+"""Batches of similar length: where the buckets end, what padding they cost, and the batches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Padding:
+    """What padding costs, without running anything.
+
+    Attributes:
+        share: The share of the padded steps that are padding, from 0 to 1.
+        num_shapes: How many distinct padded lengths occur.
+        num_batches: How many batches an epoch has, or None where no batch size was given.
+    """
+
+    share: float
+    num_shapes: int
+    num_batches: int | None = None
+
+
+def bucket_boundaries(length_counts: np.ndarray, num_buckets: int) -> list[int]:
+    r"""Chooses the padded lengths that cost the fewest steps.
+
+    With $n_\ell$ examples of length $\ell$, the boundaries $b_1 < \dots < b_K$ minimise
+    $\sum_\ell n_\ell \min\{b_k : b_k \ge \ell\}$ exactly, by the dynamic programme
+    $D_k(j) = \min_{i<j} D_{k-1}(i) + b_j (N_j - N_i)$ over the lengths that occur, where $N$ counts
+    the examples up to a length.
+
+    Args:
+        length_counts: The number of examples of each length, from 0: integers `[L + 1]`.
+        num_buckets: The largest number of padded lengths.
+
+    Returns:
+        At most `num_buckets` rising lengths, each of them the padded length of the examples up to
+        it. The last is the greatest length; none is below 1, so that the shortest examples, even of
+        no steps, are padded to something.
+
+    Raises:
+        ValueError: There are no examples, or `num_buckets` is below 1.
+
+    Example:
+    >>> bucket_boundaries(np.array([0, 5, 5, 0, 0, 0, 0, 0, 0, 9]), 2)
+    [2, 9]
+    """
+    if num_buckets < 1:
+        raise ValueError(f"num_buckets must be at least 1. Received: num_buckets={num_buckets}")
+    lengths, counts = _occurring(length_counts)
+    if not lengths.size:
+        raise ValueError("length_counts must count at least one example. Received: none")
+    num_lengths = lengths.size
+    num_buckets = min(num_buckets, num_lengths)
+    examples = np.concatenate([[0], np.cumsum(counts)])  # [lengths + 1]
+    # cost[k - 1, j]: the fewest steps for the j shortest lengths in at most k buckets, the last of
+    # which holds all but the previous[k - 1, j] shortest.
+    cost = np.zeros([num_buckets, num_lengths + 1], np.int64)
+    previous = np.zeros_like(cost)
+    for j in range(1, num_lengths + 1):
+        last_bucket = lengths[j - 1] * (examples[j] - examples[:j])  # [j]
+        cost[0, j] = last_bucket[0]
+        candidates = cost[:-1, :j] + last_bucket  # [buckets - 1, j]
+        previous[1:, j] = np.argmin(candidates, axis=1)
+        cost[1:, j] = np.min(candidates, axis=1)
+    boundaries: list[int] = []
+    k, j = num_buckets - 1, num_lengths
+    while j > 0:
+        boundaries.append(int(lengths[j - 1]))
+        k, j = k - 1, previous[k, j]
+    return boundaries[::-1]
+
+
+def padding(
+    length_counts: np.ndarray, boundaries: Sequence[int], batch_size: int | None = None
+) -> Padding:
+    """Reports what padding costs with these boundaries.
+
+    Args:
+        length_counts: The number of examples of each length, from 0: integers `[L + 1]`.
+        boundaries: The rising padded lengths; the last is at least the greatest length.
+        batch_size: Examples a batch.
+
+    Returns:
+        The share of padding, the number of padded shapes and of batches.
+
+    Raises:
+        ValueError: An example is longer than the last boundary.
+    """
+    counts = np.asarray(length_counts, np.int64)
+    lengths = np.arange(counts.size)
+    longest = int(lengths[counts > 0].max(initial=0))
+    if not len(boundaries) or longest > boundaries[-1]:
+        raise ValueError(
+            f"the last boundary must be at least the greatest length, {longest}. "
+            f"Received: boundaries={list(boundaries)}"
+        )
+    buckets = np.searchsorted(boundaries, lengths)  # [L + 1]
+    held = np.bincount(
+        np.minimum(buckets, len(boundaries) - 1), counts, minlength=len(boundaries)
+    ).astype(np.int64)  # [buckets]
+    steps = int(held @ np.asarray(boundaries, np.int64))
+    return Padding(
+        share=1.0 - int(counts @ lengths) / steps if steps else 0.0,
+        num_shapes=int(np.count_nonzero(held)),
+        num_batches=int(np.sum(-(-held // batch_size))) if batch_size else None,
+    )
+
+
+def bucket_batches(
+    examples: tf.data.Dataset,
+    length: Callable[[Any, Any], tf.Tensor],
+    boundaries: Sequence[int],
+    batch_size: int,
+    shuffle_seed: int | None = None,
+    shuffle_buffer: int = 100_000,
+) -> tf.data.Dataset:
+    """Batches examples with others of similar length, padded to their bucket's boundary.
+
+    Each example comes out exactly once an epoch; the last batch of a bucket may be smaller. With a
+    seed, examples are shuffled anew in each iteration over the same dataset, and a second run sees
+    the same sequence of epochs.
+
+    Args:
+        examples: Unbatched `(inputs, targets)`, nested structures of tensors. Dimensions of unknown
+            size are padded with zeros or `""` to the boundary.
+        length: Gives an example's length, an integer scalar, from its inputs and targets.
+        boundaries: The rising padded lengths, as from `bucket_boundaries`.
+        batch_size: Examples a batch.
+        shuffle_seed: Seeds the order; None keeps the order of the examples within each bucket.
+        shuffle_buffer: How many examples are held to draw from. A larger dataset is mixed only
+            within about so many neighbours.
+
+    Returns:
+        Batches `(inputs, targets, weights)`, prefetched; `weights` are ones, float32 `[batch]`. An
+        example longer than the last boundary raises `tf.errors.InvalidArgumentError`.
+    """
+    longest = boundaries[-1]
+
+    def checked_length(inputs, targets):
+        steps = tf.cast(length(inputs, targets), tf.int32)
+        tf.debugging.assert_less_equal(
+            steps, longest, message=f"an example is longer than the last boundary, {longest}"
+        )
+        return steps
+
+    def weighted(inputs, targets):
+        batch = tf.shape(tf.nest.flatten(inputs)[0])[0]
+        return inputs, targets, tf.ones([batch])
+
+    if shuffle_seed is not None:
+        examples = examples.shuffle(shuffle_buffer, shuffle_seed, reshuffle_each_iteration=True)
+    batches = examples.bucket_by_sequence_length(
+        checked_length,
+        # tf.data's boundaries are the first length that a bucket does not hold.
+        bucket_boundaries=[boundary + 1 for boundary in boundaries],
+        bucket_batch_sizes=[batch_size] * (len(boundaries) + 1),
+        pad_to_bucket_boundary=True,
+    )
+    return batches.map(weighted).prefetch(tf.data.AUTOTUNE)
+
+
+def _occurring(length_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lengths that occur and how often; no steps count as one."""
+    counts = np.array(length_counts, np.int64)
+    if counts.size and counts[0]:
+        counts = np.pad(counts, [0, max(0, 2 - counts.size)])
+        counts[1] += counts[0]
+    counts[:1] = 0
+    lengths = np.flatnonzero(counts)
+    return lengths, counts[lengths]

@@ -1,0 +1,1 @@
+"""TFDS builders that come with the package, one folder each."""

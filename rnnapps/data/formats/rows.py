@@ -1,0 +1,138 @@
+"""The ground every reader stands on: bytes to lines to rows, and the rows that cannot be read."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, TypeAlias
+
+from rnnapps.errors import UserError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that could not be read, yielded in its place so that the caller stops or goes on.
+
+    Attributes:
+        path: The file, as the user named it.
+        line: The line, counted from 1, where the row starts.
+        reason: What is wrong with it, in a few words.
+    """
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        """Names the place as compilers do: `FILE:LINE: REASON`."""
+        return f"{self.path}:{self.line}: {self.reason}"
+
+
+Row: TypeAlias = dict[str, str] | BadRow
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[BinaryIO]:
+    """Opens a file, through gzip when it is named `.gz`; what fails becomes a `UserError`.
+
+    Args:
+        path: The file.
+
+    Yields:
+        A binary handle.
+    """
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as handle:
+            yield handle
+    except FileNotFoundError:
+        raise UserError(f"no such file or folder: {path}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise UserError(f"{path} is not a whole gzip file, fetch it again: {error}") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    r"""Streams a file's lines as bytes; only `\n` ends one.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The line's number, from 1, and its bytes with their line end, without byte-order mark.
+    """
+    with open_bytes(path) as handle:
+        for number, line in enumerate(handle, 1):
+            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+
+
+def decode(raw: bytes) -> tuple[str, str | None]:
+    """Decodes UTF-8 text and says what is wrong with it, if anything is.
+
+    Args:
+        raw: The bytes.
+
+    Returns:
+        The text (with replacement characters where it is broken) and the reason why it is bad,
+        or None.
+    """
+    try:
+        text, reason = raw.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        text = raw.decode("utf-8", errors="replace")
+        reason = f"not UTF-8 text (byte 0x{raw[error.start]:02x})"
+    return text, "a NUL byte in the text" if b"\0" in raw else reason
+
+
+def read_text_lines(path: str) -> Iterator[tuple[int, str, str | None]]:
+    r"""Streams a file's lines as text; blank lines at its end do not count.
+
+    Args:
+        path: The file.
+
+    Yields:
+        The line's number, its text without line end (`\n` or `\r\n`), and the reason why it is
+        bad or None.
+    """
+    blank = range(0)
+    for number, raw in read_lines(path):
+        text, reason = decode(raw.removesuffix(b"\n").removesuffix(b"\r"))
+        if not text:
+            blank = range(blank.start if blank else number, number + 1)
+            continue
+        for missed in blank:
+            yield missed, "", None
+        blank = range(0)
+        yield number, text, reason
+
+
+def read_document(path: str) -> tuple[str, BadRow | None]:
+    """Reads a small file as one text, without the line ends that close it.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The text, and what is wrong with it (naming the line) or None.
+    """
+    with open_bytes(path) as handle:
+        raw = handle.read().removeprefix(BYTE_ORDER_MARK)
+    text, reason = decode(raw)
+    if reason is not None:
+        line = next(n for n, part in enumerate(raw.split(b"\n"), 1) if decode(part)[1])
+        return text, BadRow(path, line, reason)
+    return text.rstrip("\r\n"), None
+
+
+def require_file(path: str) -> None:
+    """Raises a `UserError` unless there is a file or folder of that name.
+
+    Args:
+        path: The file or folder.
+    """
+    if not os.path.exists(path):
+        raise UserError(f"no such file or folder: {path}")

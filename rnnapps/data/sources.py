@@ -1,0 +1,382 @@
+"""Resolves a data spec into named splits of raw examples.
+
+A spec is `sample` (bundled), `tfds:NAME[/CONFIG]`, or a path that a format's reader understands.
+Whatever it is, a source is a function that starts a fresh stream of rows; it is read once in plain
+Python, to find bad rows and to count, and again each time a dataset is iterated. No corpus is ever
+held in memory.
+
+Parts that the data brings along (official splits, or `dev_data` and `test_data`) are kept. Each of
+the others is carved out of train by a seeded hash of the example's key.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import io
+import itertools
+import logging
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from rnnapps.data.formats.official import PART_NAMES, official_splits
+from rnnapps.data.formats.rows import BadRow, Row
+from rnnapps.errors import UserError
+
+log = logging.getLogger("rnnapps")
+
+PARTS = ("train", "dev", "test")
+CHUNK_ROWS = 1_000
+CHUNK_CHARACTERS = 4_000_000
+NAMED_BAD_ROWS = 5
+
+Rows = Callable[[], Iterator[Row]]
+Reader = Callable[[str], Iterator[Row]]
+
+
+def load_splits(
+    data: str,
+    *,
+    read: Reader,
+    sample: str,
+    fields: Mapping[str, str],
+    key: str,
+    dev_data: str | None = None,
+    test_data: str | None = None,
+    splits: str = "80/10/10",
+    seed: int = 0,
+    on_bad_row: str = "stop",
+) -> dict[str, tf.data.Dataset]:
+    """Loads train, dev and test.
+
+    A part with no source of its own is carved out of train: the hash of a key falls in one of three
+    intervals in proportion to `splits`, and rows of an interval whose part has its own source stay
+    in train. Examples with equal keys (but for case, width and white space) fall together, and
+    where an example falls depends on nothing but its key, `splits` and `seed`. An official split
+    that `dev_data` or `test_data` replaces is left out, with a warning.
+
+    Args:
+        data: A data spec.
+        read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
+        sample: The bundled TFDS builder that `sample` stands for; its features are the fields.
+        fields: The examples' fields, each with the TFDS feature that it is read from.
+        key: The field that decides the split.
+        dev_data: A data spec whose dev split, or all of it where it has no splits, becomes dev.
+        test_data: The same for test.
+        splits: Shares of train, dev and test.
+        seed: Draws another division.
+        on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
+
+    Returns:
+        `{"train": …, "dev": …, "test": …}`: datasets of known cardinality whose elements are dicts
+        of scalar strings by field.
+
+    Raises:
+        UserError: A spec cannot be read, holds bad rows, or leaves a split without examples.
+    """
+    shares = parse_shares(splits)
+    sources = _resolve(data, read, sample, fields)
+    for part, spec in (("dev", dev_data), ("test", test_data)):
+        if spec is None:
+            continue
+        if part in sources:
+            log.warning("The %s split of %s is not used: %s replaces it.", part, data, spec)
+        given = _resolve(spec, read, sample, fields)
+        if part not in given and len(given) > 1:
+            raise UserError(f"{spec} has no {part} split; it has: {', '.join(given)}")
+        sources[part] = given.get(part) or given["train"]
+    return _split(data, sources, tuple(fields), key, shares, seed, on_bad_row)
+
+
+def load_all(
+    data: str,
+    *,
+    read: Reader,
+    sample: str,
+    fields: Mapping[str, str],
+    on_bad_row: str = "stop",
+) -> tf.data.Dataset:
+    """Loads every example of a spec, in the order of its splits and rows.
+
+    Args:
+        data: A data spec.
+        read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
+        sample: The bundled TFDS builder that `sample` stands for.
+        fields: The examples' fields, each with the TFDS feature that it is read from.
+        on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
+
+    Returns:
+        A dataset of known cardinality whose elements are dicts of scalar strings by field.
+
+    Raises:
+        UserError: The spec cannot be read, or holds bad rows or no examples.
+    """
+    sources = _resolve(data, read, sample, fields)
+
+    def rows() -> Iterator[Row]:
+        return itertools.chain.from_iterable(sources[part]() for part in PARTS if part in sources)
+
+    counts = _count({"train": rows}, lambda row: "train", on_bad_row)
+    if not counts["train"]:
+        raise UserError(f"{data} holds no examples")
+    return _dataset(rows, tuple(fields), counts["train"])
+
+
+def from_lists(
+    fields: Mapping[str, Sequence[object]],
+    *,
+    key: str,
+    splits: str = "80/10/10",
+    seed: int = 0,
+) -> dict[str, tf.data.Dataset]:
+    """Splits examples that are in memory, by the same hash as `load_splits`.
+
+    Args:
+        fields: The fields' values, all as many; what is not a string is turned into one.
+        key: The field that decides the split.
+        splits: Shares of train, dev and test.
+        seed: Draws another division.
+
+    Returns:
+        `{"train": …, "dev": …, "test": …}`, as `load_splits`.
+
+    Raises:
+        UserError: The lists differ in length, or a split is left without examples.
+
+    Example:
+    >>> texts = [f"film {number}" for number in range(100)]
+    >>> splits = from_lists({"text": texts, "label": ["good"] * 100}, key="text")
+    >>> sorted(splits)
+    ['dev', 'test', 'train']
+    """
+    lengths = {name: len(values) for name, values in fields.items()}
+    if len(set(lengths.values())) != 1:
+        raise UserError(f"the lists must be equally long. Received: {lengths}")
+
+    def rows() -> Iterator[Row]:
+        for number, values in enumerate(zip(*fields.values(), strict=True), 1):
+            row = {name: str(value) for name, value in zip(fields, values, strict=True)}
+            try:
+                "".join(row.values()).encode("utf-8")
+            except UnicodeEncodeError:
+                yield BadRow("the given lists", number, "half of a surrogate pair in the text")
+            else:
+                yield row
+
+    shares = parse_shares(splits)
+    return _split("the given lists", {"train": rows}, tuple(fields), key, shares, seed, "stop")
+
+
+def parse_shares(splits: str) -> tuple[float, float, float]:
+    """Reads the shares of train, dev and test.
+
+    Args:
+        splits: Three numbers such as `"80/10/10"`; only their proportion counts.
+
+    Returns:
+        Three shares that sum to one.
+
+    Raises:
+        UserError: It is not of that form.
+    """
+    try:
+        train, dev, test = (float(share) for share in splits.split("/"))
+    except ValueError:
+        train = dev = test = -1.0
+    total = train + dev + test
+    if not (train > 0 and dev >= 0 and test >= 0 and total < float("inf")):
+        raise UserError(f"splits are three shares such as 80/10/10. Received: splits={splits!r}")
+    return train / total, dev / total, test / total
+
+
+def hashed_part(key: str, shares: Sequence[float], seed: int) -> str:
+    """Decides by a hash of the normalised key which part an example belongs to.
+
+    Args:
+        key: The text that decides; case, compatibility forms and white space do not count.
+        shares: The shares of train, dev and test, which sum to one.
+        seed: Draws another division.
+
+    Returns:
+        `"train"`, `"dev"` or `"test"`.
+    """
+    if not key.isascii():
+        key = unicodedata.normalize("NFKC", key)
+    normalised = " ".join(key.lower().split())
+    digest = hashlib.blake2b(f"{seed}\n{normalised}".encode(), digest_size=8).digest()
+    point = int.from_bytes(digest, "big") / 2**64
+    if point < shares[0]:
+        return "train"
+    return "dev" if point < shares[0] + shares[1] else "test"
+
+
+def _split(name, sources, fields, key, shares, seed, on_bad_row) -> dict[str, tf.data.Dataset]:
+    """Turns the parts' sources into three datasets, carving what has no source out of train."""
+    own = set(sources)
+
+    def part_of(row: dict[str, str]) -> str:
+        if own.issuperset(PARTS):
+            return "train"
+        part = hashed_part(row[key], shares, seed)
+        return "train" if part in own else part
+
+    def carve(part: str) -> Rows:
+        return lambda: (
+            row for row in sources["train"]() if isinstance(row, dict) and part_of(row) == part
+        )
+
+    counts = _count(sources, part_of, on_bad_row)
+    for part in PARTS:
+        if not counts[part]:
+            raise UserError(
+                f"no example of {name} falls into {part} ({counts.total():,} good rows): "
+                + ("give more rows" if part == "train" else f"give {part}_data, or more rows")
+            )
+    return {
+        part: _dataset(
+            carve(part) if part == "train" or part not in own else sources[part],
+            fields,
+            counts[part],
+        )
+        for part in PARTS
+    }
+
+
+def _count(
+    sources: Mapping[str, Rows], part_of: Callable[[dict[str, str]], str], on_bad_row: str
+) -> Counter[str]:
+    """Reads everything once: how many examples each part gets, and what is wrong."""
+    if on_bad_row not in ("stop", "skip"):
+        raise UserError(f"on_bad_row is stop or skip. Received: on_bad_row={on_bad_row!r}")
+    counts: Counter[str] = Counter()
+    first_bad, num_bad = [], 0
+    for part, rows in sources.items():
+        for row in rows():
+            if isinstance(row, dict):
+                counts[part_of(row) if part == "train" else part] += 1
+                continue
+            num_bad += 1
+            if num_bad <= NAMED_BAD_ROWS:
+                first_bad.append(row)
+    if num_bad:
+        named = "; ".join(map(str, first_bad)) + ("; …" if num_bad > NAMED_BAD_ROWS else "")
+        told = "1 bad row" if num_bad == 1 else f"{num_bad:,} bad rows"
+        if on_bad_row == "stop":
+            raise UserError(f"{told} (on_bad_row=skip goes on without):\n{named}")
+        log.warning("Skipped %s: %s", told, named)
+    return counts
+
+
+def _dataset(rows: Rows, fields: Sequence[str], count: int) -> tf.data.Dataset:
+    """A dataset that reads the rows anew in each iteration."""
+
+    def chunks() -> Iterator[dict[str, np.ndarray]]:
+        chunk: dict[str, list[bytes]] = {field: [] for field in fields}
+        num_rows = num_characters = 0
+        for row in rows():
+            if isinstance(row, BadRow):
+                continue
+            for field, values in chunk.items():
+                values.append(row[field].encode("utf-8"))
+                num_characters += len(row[field])
+            num_rows += 1
+            if num_rows == CHUNK_ROWS or num_characters > CHUNK_CHARACTERS:
+                yield _as_arrays(chunk)
+                chunk = {field: [] for field in fields}
+                num_rows = num_characters = 0
+        if num_rows:
+            yield _as_arrays(chunk)
+
+    signature = {field: tf.TensorSpec([None], tf.string) for field in fields}
+    dataset = tf.data.Dataset.from_generator(chunks, output_signature=signature).unbatch()
+    return dataset.apply(tf.data.experimental.assert_cardinality(count))
+
+
+def _as_arrays(chunk: Mapping[str, list[bytes]]) -> dict[str, np.ndarray]:
+    # Objects, since numpy's own strings lose their trailing NULs and all take the longest's room.
+    return {field: np.array(values, dtype=object) for field, values in chunk.items()}
+
+
+def _resolve(spec: str, read: Reader, sample: str, fields: Mapping[str, str]) -> dict[str, Rows]:
+    """Finds a spec's official parts; `{"train": rows}` where it has none."""
+    if spec == "sample":
+        module = f"rnnapps.data.datasets.{sample}.{sample}_dataset_builder"
+        return _tfds_sources(
+            spec, lambda: importlib.import_module(module).Builder(), {name: name for name in fields}
+        )
+    if spec.startswith("tfds:"):
+        return _tfds_sources(spec, lambda: _tfds().builder(spec.removeprefix("tfds:")), fields)
+    official = official_splits(spec) or {"train": spec}
+    return {part: lambda path=path: read(path) for part, path in official.items()}
+
+
+def _tfds():
+    import tensorflow_datasets as tfds
+
+    if not sys.stderr.isatty():
+        tfds.disable_progress_bar()
+    return tfds
+
+
+def _tfds_sources(spec: str, make: Callable, fields: Mapping[str, str]) -> dict[str, Rows]:
+    """Prepares a TFDS builder and finds its parts."""
+    tfds = _tfds()
+    try:
+        # It announces its downloads on standard output, which is kept for answers.
+        quiet = sys.stderr if sys.stderr.isatty() else io.StringIO()
+        with contextlib.redirect_stdout(quiet):
+            builder = make()
+            builder.download_and_prepare()
+    except tfds.core.DatasetNotFoundError:
+        raise UserError(f"TensorFlow Datasets knows no {spec.removeprefix('tfds:')!r}") from None
+    except Exception as error:  # Builders download and parse: anything may be raised.
+        reason = (str(error).strip() or type(error).__name__).partition("\n")[0]
+        raise UserError(f"{spec} could not be prepared: {reason[:200]}") from error
+    features = builder.info.features
+    for feature in fields.values():
+        if feature not in features:
+            there = ", ".join(features)
+            raise UserError(f"no feature {feature!r} in {spec}; its features are: {there}")
+        if features[feature].shape != ():
+            raise UserError(f"feature {feature!r} of {spec} is not a text or a label")
+    parts = {PART_NAMES[split]: split for split in builder.info.splits if split in PART_NAMES}
+    if "train" not in parts:
+        raise UserError(f"{spec} has no train split; it has: {', '.join(builder.info.splits)}")
+    return {
+        part: lambda split=split: _tfds_rows(spec, builder, split, fields)
+        for part, split in parts.items()
+    }
+
+
+def _tfds_rows(spec: str, builder, split: str, fields: Mapping[str, str]) -> Iterator[Row]:
+    names = {
+        field: getattr(builder.info.features[feature], "names", None)
+        for field, feature in fields.items()
+    }
+    examples = builder.as_dataset(split=split).map(
+        lambda example: {field: example[feature] for field, feature in fields.items()}
+    )
+    number = 0
+    for batch in examples.batch(CHUNK_ROWS).as_numpy_iterator():
+        for values in zip(*(batch[field].tolist() for field in fields), strict=True):
+            number += 1
+            try:
+                yield {
+                    field: _tfds_text(value, names[field])
+                    for field, value in zip(fields, values, strict=True)
+                }
+            except ValueError as error:
+                reason = "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)
+                yield BadRow(f"{spec} {split}", number, reason)
+
+
+def _tfds_text(value: bytes | int | float, names: list[str] | None) -> str:
+    if names is not None:
+        if value < 0:
+            raise ValueError("no label")
+        return names[value]
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,176 @@
+"""Text to token ids inside the TensorFlow graph: the same function in training and in serving.
+
+Everything here is made of core TensorFlow operations, so that an exported model needs nothing
+else to read raw strings. Tensors may have any shape; ragged results gain one dimension.
+"""
+
+import collections
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import tensorflow as tf
+
+# A letter by its Unicode class, which no normalised text holds as such: it stands for an apostrophe
+# inside a word while the others are split off as punctuation.
+_INNER_APOSTROPHE = "\u02bc"
+_WORD = r"\p{L}\p{M}\p{N}"
+
+
+def normalise(text: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
+    """Repairs encoding, quotes and white space, and lower-cases.
+
+    Invalid UTF-8 becomes U+FFFD; HTML line breaks, control characters and every kind of Unicode
+    white space become one blank; typographic quotation marks become plain ones.
+
+    Args:
+        text: string tensor of any shape, UTF-8.
+        lowercase: whether to lower-case, by Unicode's rules.
+
+    Returns:
+        A string tensor of the same shape, without white space at either end.
+    """
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+    text = tf.strings.regex_replace(text, r"(?i)<br\s*/?>|[\p{Z}\p{Cc}]+", " ")
+    text = tf.strings.regex_replace(text, "[\u2018\u2019\u201b\u02bc\uff07]", "'")
+    text = tf.strings.regex_replace(text, "[\u201c\u201d\u201e\u201f\u00ab\u00bb]", '"')
+    text = tf.strings.regex_replace(text, " +", " ")
+    if lowercase:
+        text = tf.strings.lower(text, encoding="utf-8")
+    return tf.strings.strip(text)
+
+
+def words(text: tf.Tensor) -> tf.RaggedTensor:
+    """Splits normalised text into words and punctuation marks.
+
+    Contractions come apart where English grammar parts them, so that a negation is a token of its
+    own: "isn't" gives `is`, `n't`; "it's" gives `it`, `'s`. Other apostrophes inside a word stay.
+    Two or more full stops, and two or more hyphens, are one mark.
+
+    Args:
+        text: string tensor of shape `[...]`, normalised.
+
+    Returns:
+        A ragged string tensor of shape `[..., (tokens)]`.
+
+    Example:
+    >>> words(tf.constant("it isn't good..."))
+    <tf.Tensor: shape=(5,), dtype=string, numpy=
+    array([b'it', b'is', b"n't", b'good', b'...'], dtype=object)>
+    """
+    inner = _INNER_APOSTROPHE
+    replace = tf.strings.regex_replace
+    text = replace(text, r"(?i)n't\b", f" n{inner}t ")
+    text = replace(text, r"(?i)'(s|re|ve|ll|d|m)\b", rf" {inner}\1 ")
+    text = replace(text, rf"([{_WORD}])'([{_WORD}])", rf"\1{inner}\2")
+    text = replace(text, r"\.\.+|\x{2026}", " \u2026 ")
+    text = replace(text, r"--+|[\x{2013}\x{2014}]", " \u2014 ")
+    text = replace(text, rf"([^{_WORD}{inner}\s])", r" \1 ")
+    text = replace(text, inner, "'")
+    text = replace(text, "\u2026", "...")
+    text = replace(text, "\u2014", "--")
+    return tf.strings.split(text)
+
+
+def characters(text: tf.Tensor) -> tf.RaggedTensor:
+    """Splits normalised text into Unicode characters, blanks included.
+
+    Args:
+        text: string tensor of shape `[...]`, normalised.
+
+    Returns:
+        A ragged string tensor of shape `[..., (characters)]`.
+    """
+    return tf.strings.unicode_split(text, "UTF-8")
+
+
+TOKENISERS: dict[str, Callable[[tf.Tensor], tf.RaggedTensor]] = {
+    "words": words,
+    "characters": characters,
+}
+
+
+class Vocabulary(tf.Module):
+    """The tokens that a model knows, and their ids.
+
+    Id 0 is padding, id 1 every token that is not known, the others follow by frequency.
+
+    Args:
+        tokens: the tokens in the order of their ids, without the two special ones.
+        file: the file that holds them, as `content` gives it; where it is given, the lookup reads
+            that file and an exported model carries it as an asset.
+
+    Example:
+    >>> vocabulary = Vocabulary(["the", "film"])
+    >>> vocabulary.ids(tf.constant(["the", "best", "film"])).numpy()
+    array([2, 1, 3], dtype=int32)
+    """
+
+    PADDING, UNKNOWN = "<pad>", "<unk>"
+
+    def __init__(self, tokens: Iterable[str], file: Path | None = None):
+        super().__init__()
+        self.tokens = (self.PADDING, self.UNKNOWN, *tokens)
+        if file is None:
+            initializer = tf.lookup.KeyValueTensorInitializer(
+                tf.constant(self.tokens), tf.range(len(self.tokens), dtype=tf.int64)
+            )
+        else:
+            initializer = tf.lookup.TextFileInitializer(
+                str(file),
+                tf.string,
+                tf.lookup.TextFileIndex.WHOLE_LINE,
+                tf.int64,
+                tf.lookup.TextFileIndex.LINE_NUMBER,
+            )
+        self.table = tf.lookup.StaticHashTable(initializer, default_value=1)
+
+    @classmethod
+    def learn(cls, counts: Mapping[str, int], size: int, min_count: int = 1) -> "Vocabulary":
+        """Takes the `size` most frequent tokens (special ones included) seen `min_count` times.
+
+        Equally frequent tokens are in alphabetical order, so that the same counts always give the
+        same ids.
+        """
+        frequent = (token for token, count in counts.items() if count >= min_count)
+        by_frequency = sorted(frequent, key=lambda token: (-counts[token], token))
+        return cls(by_frequency[: max(size - 2, 0)])
+
+    @classmethod
+    def load(cls, file: Path) -> "Vocabulary":
+        """Reads a file of `content`."""
+        return cls(lines_of(file.read_bytes())[2:], file)
+
+    def content(self) -> bytes:
+        """Returns one token a line, special ones first, so that the line number is the id."""
+        return as_lines(self.tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def ids(self, tokens: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
+        """Looks up the int32 ids of string tokens, in their own (possibly ragged) shape."""
+        return tf.cast(self.table.lookup(tokens), tf.int32)
+
+
+def count_tokens(
+    batch: tf.RaggedTensor, tokens: collections.Counter, lengths: collections.Counter
+) -> None:
+    """Adds a batch of tokenised texts to counts of tokens and of texts by their length.
+
+    Args:
+        batch: ragged string tensor of shape `[batch, (tokens)]`.
+        tokens: counts by token, as `str`.
+        lengths: counts by number of tokens.
+    """
+    tokens.update(token.decode() for token in batch.flat_values.numpy())
+    lengths.update(batch.row_lengths().numpy().tolist())
+
+
+def as_lines(strings: Iterable[str]) -> bytes:
+    """Writes one string a line; a string may hold anything but a line feed."""
+    return "".join(f"{string}\n" for string in strings).encode()
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Reads what `as_lines` wrote."""
+    return content.decode().split("\n")[:-1]

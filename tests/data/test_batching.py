@@ -1,0 +1,146 @@
+"""Length buckets: the best boundaries, what they cost, and every example exactly once."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rnnapps.data.batching import bucket_batches, bucket_boundaries, padding
+
+some_counts = st.lists(st.integers(0, 9), min_size=1, max_size=11).filter(any).map(np.array)
+
+
+def padded_steps(counts, boundaries):
+    return sum(
+        count * min(boundary for boundary in boundaries if boundary >= length)
+        for length, count in enumerate(counts)
+        if count
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_counts, st.integers(1, 6))
+def test_boundaries_are_the_best_of_all(counts, num_buckets):
+    longest = max(1, int(np.flatnonzero(counts)[-1]))
+    best = min(
+        padded_steps(counts, [*others, longest])
+        for size in range(min(num_buckets, longest))
+        for others in itertools.combinations(range(1, longest), size)
+    )
+    boundaries = bucket_boundaries(counts, num_buckets)
+    assert padded_steps(counts, boundaries) == best
+    assert boundaries == sorted(set(boundaries)) and len(boundaries) <= num_buckets
+    assert boundaries[0] >= 1 and boundaries[-1] == longest
+
+
+def test_boundaries_of_a_known_case():
+    assert bucket_boundaries(np.array([0, 5, 5, 0, 0, 0, 0, 0, 0, 9]), 2) == [2, 9]
+    assert bucket_boundaries(np.array([4]), 3) == [1]
+
+
+def test_boundaries_of_many_lengths_do_not_overflow():
+    counts = np.full(2_001, 10**9)
+    counts[0] = 0
+    assert bucket_boundaries(counts, 4) == [500, 1000, 1500, 2000]
+
+
+@pytest.mark.parametrize(("counts", "num_buckets"), [([0, 1], 0), ([0, 0], 2), ([], 2)])
+def test_boundaries_of_nothing(counts, num_buckets):
+    with pytest.raises(ValueError, match="Received"):
+        bucket_boundaries(np.array(counts), num_buckets)
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_counts, st.integers(1, 6), st.integers(1, 5))
+def test_padding_counts_what_the_buckets_hold(counts, num_buckets, batch_size):
+    boundaries = bucket_boundaries(counts, num_buckets)
+    lengths = np.repeat(np.arange(counts.size), counts)
+    padded = np.array([min(b for b in boundaries if b >= length) for length in lengths])
+    report = padding(counts, boundaries, batch_size)
+    assert report.share == pytest.approx(1 - lengths.sum() / padded.sum())
+    assert report.num_shapes == len(set(padded))
+    assert report.num_batches == sum(
+        -(-np.count_nonzero(padded == boundary) // batch_size) for boundary in boundaries
+    )
+
+
+def test_padding_refuses_an_example_beyond_the_last_boundary():
+    with pytest.raises(ValueError, match="greatest length, 3. Received: boundaries=\\[1, 2\\]"):
+        padding(np.array([0, 1, 1, 1, 0]), [1, 2])
+
+
+def numbered(lengths):
+    """Examples whose ids are all their number plus one, so that each can be told in a batch."""
+
+    def generate():
+        for number, length in enumerate(lengths):
+            yield {"ids": np.full(length, number + 1, np.int32), "number": number}, str(number)
+
+    spec = {"ids": tf.TensorSpec([None], tf.int32), "number": tf.TensorSpec([], tf.int32)}
+    return tf.data.Dataset.from_generator(
+        generate, output_signature=(spec, tf.TensorSpec([], tf.string))
+    )
+
+
+def num_steps(inputs, targets):
+    return tf.size(inputs["ids"])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    st.integers(1, 4),
+    st.integers(1, 7),
+    st.none() | st.integers(0, 2**31),
+)
+def test_each_example_comes_out_once_padded_to_its_bucket(lengths, num_buckets, batch_size, seed):
+    boundaries = bucket_boundaries(np.bincount(lengths), num_buckets)
+    batches = list(
+        bucket_batches(numbered(lengths), num_steps, boundaries, batch_size, shuffle_seed=seed)
+    )
+    seen = []
+    for inputs, targets, weights in batches:
+        size, steps = inputs["ids"].shape
+        assert 1 <= size <= batch_size and steps in boundaries
+        assert weights.dtype == tf.float32 and weights.numpy().tolist() == [1.0] * size
+        for ids, number, target in zip(inputs["ids"], inputs["number"], targets, strict=True):
+            length = lengths[int(number)]
+            assert steps == min(boundary for boundary in boundaries if boundary >= length)
+            expected = [int(number) + 1] * length + [0] * (steps - length)
+            assert ids.numpy().tolist() == expected and target == str(int(number))
+            seen.append(int(number))
+    assert sorted(seen) == list(range(len(lengths)))
+    assert len(batches) == padding(np.bincount(lengths), boundaries, batch_size).num_batches
+
+
+def epochs(seed, num_epochs):
+    lengths = [number % 7 for number in range(60)]
+    batches = bucket_batches(numbered(lengths), num_steps, [2, 6], 4, shuffle_seed=seed)
+    return [
+        [inputs["number"].numpy().tolist() for inputs, _, _ in batches] for _ in range(num_epochs)
+    ]
+
+
+def test_each_epoch_has_its_order_and_each_run_the_same_epochs():
+    first = epochs(seed=3, num_epochs=3)
+    assert first[0] != first[1] != first[2] != first[0]
+    assert epochs(seed=3, num_epochs=3) == first
+    assert epochs(seed=4, num_epochs=1)[0] != first[0]
+
+
+def test_without_a_seed_the_order_is_kept():
+    first, second = epochs(seed=None, num_epochs=2)
+    assert first == second and first[0] == [3, 4, 5, 6] and [0, 1, 2, 7] in first
+
+
+def test_an_example_beyond_the_last_boundary_fails():
+    batches = bucket_batches(numbered([2, 5, 2]), num_steps, [2, 4], 1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="longer than the last boundary, 4"):
+        list(batches)
+
+
+def test_no_examples_give_no_batches():
+    assert list(bucket_batches(numbered([]), num_steps, [4], 2, shuffle_seed=0)) == []
