@@ -1,0 +1,302 @@
+"""The command line that all pipelines share.
+
+TensorFlow and everything that needs it is imported only where a command runs, so that `--help` and
+a mistyped flag are answered at once.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import logging
+import os
+import re
+import sys
+import tempfile
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import jsonargparse
+
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import from_mapping
+from rnnapps.tasks.task import Task
+
+log = logging.getLogger("rnnapps")
+
+
+def main(
+    task_class: type[Task], examples: Sequence[Any] = (), argv: Sequence[str] | None = None
+) -> int:
+    """Runs a task's pipeline.
+
+    Args:
+        task_class: the task.
+        examples: inputs whose answers the command without arguments shows at its end.
+        argv: the arguments. Defaults to those of the process.
+
+    Returns:
+        The exit status: 0, or 2 after a mistake of the user's.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    commands = {"train": _train, "evaluate": _evaluate, "predict": _predict, "export": _export}
+    with _plain_messages():
+        try:
+            parsed = _parser(task_class).parse_args(argv or ["train"])
+            flags = parsed[parsed.subcommand]
+            _import_tensorflow()
+            result = commands[parsed.subcommand](task_class, flags)
+            if not argv:
+                _answer(task_class, result, examples)
+        except SystemExit as stop:  # --help and --print_config
+            return stop.code or 0
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except OSError as error:
+            print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
+            return 2
+    return 0
+
+
+def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
+    """Trains, evaluates and exports; returns the new version's folder."""
+    from rnnapps import export, training
+
+    runs, versions = Path("runs") / task_class.name, Path(flags.export)
+    out = Path(flags.out) if flags.out else export.next_version(runs)
+    run = training.Run(out)
+    if run.export is not None:
+        print(f"{out} is finished; its export is {run.export}")
+        return run.export
+    export.require_writable(versions)
+    task = task_class(_config(task_class.Config, flags))
+    model, metrics = training.train(task, out, progress=sys.stderr.isatty())
+    return _finish(task, model, metrics, run, versions)
+
+
+def _export(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
+    """Exports a finished run again; returns the new version's folder."""
+    from rnnapps import training
+
+    run = training.Run(flags.run)
+    task, model = training.restore(task_class, run)
+    return _finish(task, model, run.read_metrics(), run, Path(flags.export))
+
+
+def _finish(task, model, metrics, run, versions: Path) -> Path:
+    from rnnapps import export
+
+    version = export.write(task, model, metrics, versions)
+    run.finish(version)
+    test = ", ".join(f"{name} {value:.4f}" for name, value in metrics["test"].items())
+    print(f"test: {test}\nrun: {run.path}\nexport: {version}")
+    return version
+
+
+def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
+    """Measures an export; the last line is one JSON object of metrics."""
+    from rnnapps import export
+
+    task, model = export.read(task_class, Path(flags.model), **_given(task_class.Data, flags))
+    examples = task.load_all() if flags.split == "all" else task.load()[flags.split]
+    evaluation = task.evaluate(model, examples)
+    print(evaluation.report)
+    print(json.dumps(evaluation.metrics))
+
+
+def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
+    """Answers inputs in order, as they are read."""
+    import tqdm
+
+    from rnnapps import export, serving
+
+    options = _config(task_class.PredictOptions, flags)
+    model = serving.load(flags.model)
+    task = export.read_task(task_class, Path(flags.model))
+    total = cut = 0
+    with tqdm.tqdm(disable=not sys.stderr.isatty()) as progress:
+        for batch in _batches(_inputs(flags), flags.batch_size):
+            for answer in model.predict(batch, flags.batch_size):
+                as_json = json.dumps(answer, ensure_ascii=False) if flags.json else None
+                print(as_json or task.present(answer, options))
+            total += len(batch)
+            cut += task.count_cut(task.as_examples(batch))
+            progress.update(len(batch))
+    task.warn_of_cuts(cut, total, "inputs")
+
+
+def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:
+    """Shows the answers to a few inputs, each under its input."""
+    from rnnapps import export, serving
+
+    task = export.read_task(task_class, version)
+    options = task_class.PredictOptions()
+    for example, answer in zip(examples, serving.load(version).predict(examples), strict=True):
+        print(f"\n{example}\n  {task.present(answer, options)}")
+
+
+def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
+    jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    name = task_class.name
+    model = {"required": True, "help": f"an exported version, such as saved_models/{name}/1"}
+    versions = {"default": f"saved_models/{name}", "help": "the folder of exported versions"}
+
+    train = _Parser(description=f"Train, evaluate and export a {name} model.", allow_abbrev=False)
+    train.add_argument("--config", action="config", help="a YAML file of these settings")
+    train.add_argument(
+        "--out", type=str, help=f"the run folder (default: the next one in runs/{name})"
+    )
+    train.add_argument("--export", type=str, **versions)
+    train.add_class_arguments(task_class.Config, as_group=False)
+
+    evaluate = _Parser(description="Measure an exported model.", allow_abbrev=False)
+    evaluate.add_argument("--model", type=str, **model)
+    evaluate.add_argument(
+        "--split",
+        type=Literal["train", "dev", "test", "all"],
+        default="test",
+        help="what to measure it on; `all` is every row of the data",
+    )
+    evaluate.add_class_arguments(task_class.Data, as_group=False)
+    evaluate.set_defaults({field.name: None for field in dataclasses.fields(task_class.Data)})
+
+    predict = _Parser(description="Answer inputs with an exported model.", allow_abbrev=False)
+    predict.add_argument("inputs", nargs="*", help="inputs to answer")
+    predict.add_argument("--model", type=str, **model)
+    predict.add_argument("--input", type=str, help="a file of one input a line, or - for stdin")
+    predict.add_argument("--json", action="store_true", help="print one JSON object a line")
+    predict.add_argument("--batch_size", type=int, default=64, help="inputs answered at once")
+    predict.add_class_arguments(task_class.PredictOptions, as_group=False)
+
+    export = _Parser(description="Export a finished run again.", allow_abbrev=False)
+    export.add_argument("--run", type=str, required=True, help="the run folder")
+    export.add_argument("--export", type=str, **versions)
+
+    parser = _Parser(
+        description=f"{task_class.__doc__.partition(chr(10))[0]} Without a command: train on the "
+        "bundled sample, evaluate, export, and answer a few examples.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subcommands()
+    commands.add_subcommand("train", train, help="train, evaluate and export")
+    commands.add_subcommand("evaluate", evaluate, help="measure an exported model")
+    commands.add_subcommand("predict", predict, help="answer inputs with an exported model")
+    commands.add_subcommand("export", export, help="export a finished run again")
+    return parser
+
+
+class _Parser(jsonargparse.ArgumentParser):
+    """A parser whose errors are one plain line."""
+
+    def error(self, message: str, ex: Exception | None = None) -> typing.NoReturn:
+        key = re.search(r'Parser key "([^"]+)"', message)
+        if key:
+            flag = key[1].rpartition(".")[2]
+            takes = next(
+                (
+                    _kind(a._typehint)
+                    for a in self._actions
+                    if a.dest == flag and hasattr(a, "_typehint")
+                ),
+                None,
+            )
+            value = re.search(
+                r"(?:Given value|Got value): (.*)|(?:base 10|to float): (.*)|: (\S+) does", message
+            )
+            if takes and value:
+                message = f"--{flag} takes {takes}. Received: {next(filter(None, value.groups()))}"
+        raise UserError(" ".join(message.split()))
+
+
+def _kind(hint: Any) -> str:
+    """Says in words what a type hint accepts."""
+    if typing.get_origin(hint) is Literal:
+        return " or ".join(map(str, typing.get_args(hint)))
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(map(_kind, typing.get_args(hint)))
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+    restricted = f"{hint.__doc__}".replace("int restricted to be", "a whole number")
+    return words.get(hint) or restricted.replace("float restricted to be", "a number")
+
+
+def _config(config_class: type, flags: jsonargparse.Namespace) -> Any:
+    names = [field.name for field in dataclasses.fields(config_class)]
+    return from_mapping(config_class, {name: flags[name] for name in names})
+
+
+def _given(config_class: type, flags: jsonargparse.Namespace) -> dict[str, Any]:
+    """The fields that the command line names; new data drops the kept dev and test data."""
+    names = [field.name for field in dataclasses.fields(config_class)]
+    given = {name: flags[name] for name in names if flags[name] is not None}
+    return {"dev_data": None, "test_data": None} | given if "data" in given else given
+
+
+def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
+    """Reads the inputs: arguments, the lines of a file, or those of standard input."""
+    from rnnapps.data.formats import rows
+
+    if flags.inputs and flags.input:
+        raise UserError("give inputs as arguments or in a file, not both")
+    if flags.inputs:
+        yield from flags.inputs
+        return
+    if flags.input is None and sys.stdin.isatty():
+        raise UserError("nothing to answer: give inputs as arguments, --input FILE or --input -")
+    source = flags.input or "-"
+    lines = enumerate(sys.stdin.buffer, 1) if source == "-" else rows.read_lines(source)
+    for number, raw in lines:
+        text, reason = rows.decode(raw.removesuffix(b"\n").removesuffix(b"\r"))
+        if reason is not None:
+            raise UserError(f"{source}:{number}: {reason}")
+        yield text
+
+
+def _batches(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while batch := list(itertools.islice(items, size)):
+        yield batch
+
+
+def _import_tensorflow() -> None:
+    """Imports TensorFlow without its greetings on standard error, which no log level silences."""
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ or "tensorflow" in sys.modules:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as greetings:
+        os.dup2(greetings.fileno(), 2)
+        try:
+            import tensorflow
+
+            tensorflow.config.list_physical_devices("GPU")
+        except BaseException:
+            greetings.seek(0)
+            os.write(kept, greetings.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+class _ToStandardError(logging.Handler):
+    """Prints the package's messages as plain lines."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        prefix = "warning: " if record.levelno >= logging.WARNING else ""
+        print(prefix + record.getMessage(), file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _plain_messages() -> Iterator[None]:
+    handler = _ToStandardError()
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False  # absl, which TensorFlow brings, would print each message again
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

@@ -1,0 +1,225 @@
+"""Writing a trained task as a SavedModel, and checking what was written."""
+
+import dataclasses
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import rnnapps
+from rnnapps import serving
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import read_config, write_config
+from rnnapps.tasks.task import Task
+
+log = logging.getLogger("rnnapps")
+
+# Runs in a process of its own that has nothing but TensorFlow, as a server would.
+_RELOAD = """
+import sys
+import numpy as np
+import tensorflow as tf
+
+model, folder = sys.argv[1:]
+inputs = np.load(f"{folder}/inputs.npz", allow_pickle=True)
+loaded = tf.saved_model.load(model)
+outputs = loaded.signatures["serving_default"](**{k: tf.constant(v) for k, v in inputs.items()})
+np.savez(f"{folder}/outputs.npz", **{k: v.numpy() for k, v in outputs.items()})
+"""
+
+
+def write(
+    task: Task,
+    model: keras.Model,
+    metrics: Mapping[str, Any],
+    directory: str | Path,
+) -> Path:
+    """Writes the next version of a served model, complete or not at all.
+
+    The version is built beside its place, loaded again in a clean process, compared with the model
+    in memory on the task's probe, and only then renamed into place.
+
+    Args:
+        task: the adapted task.
+        model: its trained model.
+        metrics: what `metrics.json` of the run holds.
+        directory: the folder of versions.
+
+    Returns:
+        The folder of the new version, `directory/<n>`.
+
+    Raises:
+        UserError: the folder cannot be written.
+    """
+    directory = Path(directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".writing-", dir=directory) as scratch:
+            version = Path(scratch) / "version"
+            module = _save(task, model, version)
+            write_config(task.config, version / "config.yaml")
+            (version / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
+            (version / "MODEL_CARD.md").write_text(_model_card(task, module, metrics))
+            _check(module, version, task.probe())
+            return _rename_to_next(version, directory)
+    except (OSError, tf.errors.OpError) as error:
+        reason = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+        raise UserError(f"cannot write the export to {directory}: {reason}") from error
+
+
+def read_task(task_class: type[Task], directory: Path, **changes: Any) -> Task:
+    """Brings an adapted task back from an exported version.
+
+    Args:
+        task_class: the task.
+        directory: the version's folder.
+        **changes: configuration fields that take other values.
+
+    Raises:
+        UserError: the folder is not such an export.
+    """
+    config = directory / "config.yaml"
+    if not config.exists():
+        raise UserError(f"{directory} is not an exported {task_class.name} model: no config.yaml")
+    task = task_class(dataclasses.replace(read_config(task_class.Config, config), **changes))
+    task.restore(directory / "assets")
+    return task
+
+
+def read(task_class: type[Task], directory: Path, **changes: Any) -> tuple[Task, keras.Model]:
+    """Brings a task and its Keras model back from an exported version, as `read_task` does."""
+    served = serving.load(directory)
+    task = read_task(task_class, directory, **changes)
+    model = task.build()
+    model.set_weights(served.weights)
+    return task, model
+
+
+def require_writable(directory: Path) -> None:
+    """Raises UserError where `write` could not make a version, before anything is computed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".writing-", dir=directory):
+            pass
+    except OSError as error:
+        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
+
+
+def next_version(directory: Path) -> Path:
+    """Returns `directory/<n>` for the smallest integer above those that are there."""
+    taken = [int(child.name) for child in directory.glob("*") if child.name.isdecimal()]
+    return directory / str(max(taken, default=0) + 1)
+
+
+def _save(task: Task, model: keras.Model, version: Path) -> tf.Module:
+    with tempfile.TemporaryDirectory() as state:
+        for name, content in task.state().items():
+            (Path(state) / name).write_bytes(content)
+        served = type(task)(task.config)
+        served.restore(Path(state))
+        module = tf.Module()
+        module.weights = [weight.value for weight in model.weights]
+        module.tables = [value for value in vars(served).values() if isinstance(value, tf.Module)]
+        module.functions = served.signatures(model)
+        tf.saved_model.save(module, version, signatures=module.functions)
+        for name, content in task.state().items():
+            (version / "assets" / name).write_bytes(content)
+    return module
+
+
+def _check(module: tf.Module, version: Path, probe: Mapping[str, tf.Tensor]) -> None:
+    expected = module.functions["serving_default"](**probe)
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(f"{folder}/inputs.npz", **{name: value.numpy() for name, value in probe.items()})
+        clean = subprocess.run(
+            [sys.executable, "-I", "-c", _RELOAD, str(version.resolve()), folder],
+            cwd=folder,
+            env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
+            capture_output=True,
+            text=True,
+        )
+        if clean.returncode:
+            raise RuntimeError(f"the export does not load in a clean process:\n{clean.stderr}")
+        with np.load(f"{folder}/outputs.npz", allow_pickle=True) as served:
+            for name, value in expected.items():
+                _compare(name, value.numpy(), served[name])
+
+
+def _compare(name: str, expected: np.ndarray, served: np.ndarray) -> None:
+    if expected.dtype == object:
+        same = np.array_equal(expected, served)
+    else:
+        same = np.allclose(expected, served, rtol=1e-5, atol=1e-5)
+    if not same:
+        raise RuntimeError(
+            f"the export's {name!r} differs from the model in memory. "
+            f"Received: {served!r} in place of {expected!r}"
+        )
+
+
+def _rename_to_next(version: Path, directory: Path) -> Path:
+    while True:
+        final = next_version(directory)
+        try:
+            return version.rename(final)
+        except OSError:
+            if not final.exists():
+                raise
+
+
+def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> str:
+    config, lines = task.config, [f"# {task.name}", ""]
+    lines += [
+        f"A {task.name} model trained with rnnapps {rnnapps.__version__}, TensorFlow "
+        f"{tf.__version__} and Keras {keras.__version__}.",
+        "",
+        "## Use",
+        "",
+        "```python",
+        "import tensorflow as tf",
+        "",
+        'model = tf.saved_model.load("this/folder")',
+        'answer = model.signatures["serving_default"](...)',
+        "```",
+        "",
+        "| signature | inputs | outputs |",
+        "|---|---|---|",
+    ]
+    for name, function in module.functions.items():
+        concrete = function.get_concrete_function()
+        inputs = concrete.structured_input_signature[0]
+        lines.append(
+            f"| `{name}` | {_tensors({spec.name: spec for spec in inputs})} "
+            f"| {_tensors(concrete.structured_outputs)} |"
+        )
+    lines += [
+        "",
+        "## Training",
+        "",
+        f"Data `{config.data}`; seed {config.seed}; {metrics['parameters']:,} parameters; "
+        f"{metrics['seconds']} seconds. All settings are in `config.yaml`.",
+        "",
+        "| split | examples | " + " | ".join(metrics["test"]) + " |",
+        "|---" * (2 + len(metrics["test"])) + "|",
+    ]
+    for split, count in metrics["examples"].items():
+        values = " | ".join(f"{value:.4f}" for value in metrics[split].values())
+        lines.append(f"| {split} | {count:,} | {values} |")
+    lines += ["", "## Limits", "", task.limits(), ""]
+    return "\n".join(lines)
+
+
+def _tensors(specs: Mapping[str, tf.TensorSpec]) -> str:
+    def shape(spec):
+        return ", ".join("?" if size is None else str(size) for size in spec.shape)
+
+    return ", ".join(f"`{name}`: {spec.dtype.name} [{shape(spec)}]" for name, spec in specs.items())

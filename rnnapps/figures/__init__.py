@@ -1,0 +1,1 @@
+"""Every picture that the package draws, as matplotlib figures."""

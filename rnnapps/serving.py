@@ -1,0 +1,100 @@
+"""Loading an exported model back into Python: plain lists in, plain objects out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from rnnapps.errors import UserError
+
+
+def load(directory: str | Path) -> "ServedModel":
+    """Loads one version of an exported model.
+
+    Args:
+        directory: the version's folder, such as `saved_models/sentiment/1`.
+
+    Raises:
+        UserError: the folder is not an exported model.
+
+    Example:
+        model = rnnapps.load("saved_models/sentiment/1")
+        model.predict(["A film to love.", "There is nothing to like in it."])
+    """
+    directory = Path(directory)
+    if not (directory / "saved_model.pb").exists():
+        versions = sorted(
+            (child for child in directory.glob("*/saved_model.pb")), key=lambda p: p.parent.name
+        )
+        hint = f"; did you mean {versions[-1].parent}?" if versions else ""
+        raise UserError(f"{directory} is not an exported model: it has no saved_model.pb{hint}")
+    return ServedModel(directory)
+
+
+class ServedModel:
+    """An exported model, which knows nothing but its signatures.
+
+    Args:
+        directory: the version's folder.
+    """
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        # Kept for as long as the signatures: TensorFlow frees the variables with it.
+        self._loaded = tf.saved_model.load(directory)
+        self.signatures = self._loaded.signatures
+
+    @property
+    def weights(self) -> list[np.ndarray]:
+        """The model's weights, in the order of the Keras model that was exported."""
+        return [weight.numpy() for weight in self._loaded.weights]
+
+    def call(self, signature: str, **inputs: Any) -> dict[str, Any]:
+        """Calls a signature with Python values and returns its outputs as Python values.
+
+        Args:
+            signature: the signature's name.
+            **inputs: a value or a (nested) list for each of its inputs.
+        """
+        function = self.signatures[signature]
+        specs = function.structured_input_signature[1]
+        tensors = {
+            name: tf.reshape(tf.constant(value, specs[name].dtype), _known(specs[name].shape))
+            if not np.size(value)
+            else tf.constant(value, specs[name].dtype)
+            for name, value in inputs.items()
+        }
+        return {name: _plain(value) for name, value in function(**tensors).items()}
+
+    def predict(self, inputs: Sequence[Any], batch_size: int = 64) -> list[dict[str, Any]]:
+        """Answers a list of inputs with `serving_default`.
+
+        Args:
+            inputs: one value for each example, such as a text.
+            batch_size: how many are answered at once. Defaults to 64.
+
+        Returns:
+            One dict for each input, in order: the signature's outputs by name.
+        """
+        (name,) = self.signatures["serving_default"].structured_input_signature[1]
+        answers = []
+        for start in range(0, len(inputs), batch_size):
+            outputs = self.call("serving_default", **{name: inputs[start : start + batch_size]})
+            rows = zip(*outputs.values(), strict=True)
+            answers += [dict(zip(outputs, row, strict=True)) for row in rows]
+        return answers
+
+
+def _known(shape: tf.TensorShape) -> list[int]:
+    return [size or 0 for size in shape.as_list()]
+
+
+def _plain(value: tf.Tensor) -> Any:
+    def decode(item):
+        if isinstance(item, list):
+            return [decode(child) for child in item]
+        return item.decode("utf-8", "replace") if isinstance(item, bytes) else item
+
+    return decode(value.numpy().tolist())

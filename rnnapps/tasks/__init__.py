@@ -1,0 +1,1 @@
+"""One module per task: from raw example to served answer."""

@@ -1,0 +1,111 @@
+"""The configuration fields that all tasks share.
+
+A task's configuration is one frozen dataclass made of two of these and its own fields. It is the
+single source of command-line flags, YAML keys, defaults and their documentation.
+"""
+
+import dataclasses
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import docstring_parser
+import yaml
+from jsonargparse.typing import (
+    ClosedUnitInterval,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+
+from rnnapps.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Where examples come from."""
+
+    data: str = "sample"
+    """The data: `sample` (bundled), `tfds:NAME[/CONFIG]`, or the path of a file or folder."""
+    dev_data: str | None = None
+    """The development split, as such a spec; by default a part of `data`."""
+    test_data: str | None = None
+    """The test split, as such a spec; by default a part of `data`."""
+    splits: str = "80/10/10"
+    """Percentages of train, dev and test where the data has no official splits."""
+    split_seed: int = 0
+    """Draws another division into splits."""
+    on_bad_row: Literal["stop", "skip"] = "stop"
+    """At a row that cannot be read: `stop` and name it, or `skip` it and count."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """How the model is trained."""
+
+    seed: int = 0
+    """Seeds the initial weights, dropout and the order of the examples."""
+    batch_size: PositiveInt = 64
+    """Examples in a training step."""
+    buckets: PositiveInt = 8
+    """The largest number of padded lengths; a batch holds examples of similar length."""
+    epochs: PositiveInt = 20
+    """The largest number of passes over the training examples."""
+    patience: NonNegativeInt = 4
+    """Stop after so many epochs without a better dev metric; the best weights are kept."""
+    learning_rate: PositiveFloat = 1e-3
+    """Adam's step size at the start."""
+    learning_rate_decay: ClosedUnitInterval = 0.5
+    """The factor on the learning rate when the dev metric has stopped getting better."""
+    decay_patience: NonNegativeInt = 1
+    """Epochs without a better dev metric before the learning rate decays."""
+    clip_norm: NonNegativeFloat = 1.0
+    """Rescale the gradient to this global norm where it is longer; 0 turns it off."""
+
+
+def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:
+    """Makes a configuration from values by name.
+
+    Raises:
+        UserError: a name is none of the fields.
+    """
+    known = {field.name for field in dataclasses.fields(config_class)}
+    if unknown := sorted(set(values) - known):
+        raise UserError(f"unknown settings: {', '.join(unknown)}")
+    return config_class(**{name: _plain(value) for name, value in values.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Turns a number that jsonargparse has checked, which YAML cannot write, into a plain one."""
+    base = next((kind for kind in (int, float) if type(value) in kind.__subclasses__()), None)
+    return value if base is None or isinstance(value, bool) else base(value)
+
+
+def write_config(config: Any, file: Path) -> None:
+    """Writes a configuration as the YAML that `--config` accepts."""
+    text = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def read_config(config_class: type, file: Path) -> Any:
+    """Reads what `write_config` wrote."""
+    return from_mapping(config_class, yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def commented_yaml(config_class: type) -> str:
+    """Writes every key of a configuration with its default and its meaning."""
+    lines = []
+    for part in reversed(config_class.__mro__):
+        own = vars(part).get("__annotations__", {})
+        docs = docstring_parser.parse_from_object(part) if own else None
+        meanings = {param.arg_name: param.description for param in docs.params} if own else {}
+        if own:
+            lines += ["", f"# {docs.short_description}"]
+        for name in own:
+            default = yaml.safe_dump({name: getattr(config_class, name)}).strip()
+            meaning = " ".join(meanings[name].split())
+            lines += ["", *textwrap.wrap(meaning, 96, initial_indent="# ", subsequent_indent="# ")]
+            lines.append(default)
+    return "\n".join(lines).lstrip() + "\n"

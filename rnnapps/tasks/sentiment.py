@@ -1,0 +1,321 @@
+"""Sentiment: one label for a whole text (many-to-one)."""
+
+import collections
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from etils import epy
+from jsonargparse.typing import ClosedUnitInterval, NonNegativeInt, PositiveInt
+
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import DataConfig, TrainingConfig
+from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
+
+with epy.lazy_imports():
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    from matplotlib import figure
+
+    from rnnapps import metrics, models
+    from rnnapps.data import batching, labels, sources, text
+    from rnnapps.data.formats import labelled
+    from rnnapps.figures import confusion
+
+log = logging.getLogger("rnnapps")
+
+_SHORTEST_LIMIT, _LONGEST_LIMIT = 128, 512
+# Encoded training texts up to this size are kept from epoch to epoch; more are encoded each time.
+_CACHED_BYTES = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class SentimentData(DataConfig):
+    """Where labelled texts come from, and how they are read."""
+
+    text_column: str = "text"
+    """The column (or TFDS feature) that holds the text."""
+    label_column: str = "label"
+    """The column (or TFDS feature) that holds the label."""
+    columns: str | None = None
+    """Column names in order, separated by commas, for a file without a header line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SentimentConfig(TrainingConfig, SentimentData):
+    """The sentiment model."""
+
+    tokens: Literal["words", "characters"] = "words"
+    """What a time step is: a word or punctuation mark, or a single character."""
+    lowercase: bool = True
+    """Whether capitals are read as small letters."""
+    vocabulary_size: PositiveInt = 30_000
+    """The largest number of known tokens; the most frequent are kept."""
+    min_count: PositiveInt = 1
+    """How often a token must occur in the training texts to be known."""
+    max_length: PositiveInt | Literal["auto"] = "auto"
+    """Tokens of a text that are read; `auto`: as many as the longest training text has, but at
+    least 128 and at most 512."""
+    embedding_size: PositiveInt = 128
+    """Units of a token's vector."""
+    cell: Literal["elman", "lstm", "gru"] = "lstm"
+    """The recurrent cell."""
+    units: PositiveInt = 128
+    """Units of a recurrent layer, in each direction."""
+    num_layers: PositiveInt = 1
+    """Recurrent layers, one on top of the other."""
+    bidirectional: bool = True
+    """Whether a second run reads each text backwards."""
+    pooling: Literal["last", "mean", "max", "attention"] = "max"
+    """How the outputs at all time steps become one vector."""
+    hidden_units: NonNegativeInt = 0
+    """Units of a dense layer before the output; 0 for none."""
+    embedding_dropout: ClosedUnitInterval = 0.5
+    """The share of embedding values dropped in training."""
+    dropout: ClosedUnitInterval = 0.3
+    """The share of values dropped between layers and before the output in training."""
+    recurrent_dropout: ClosedUnitInterval = 0.0
+    """The share of state values dropped in the recurrence, the same at each time step."""
+    label_smoothing: ClosedUnitInterval = 0.0
+    """The share of the target probability that is spread evenly over all classes."""
+
+
+class Sentiment(Task):
+    """Labels whole texts: embedding, recurrent layers, pooling, softmax.
+
+    Example:
+        task = Sentiment(SentimentConfig(data="reviews.csv"))
+    """
+
+    name = "sentiment"
+    Config = SentimentConfig
+    Data = SentimentData
+    config: SentimentConfig
+    labels: "labels.Labels | None" = None
+    vocabulary: "text.Vocabulary"
+
+    def load(self) -> Splits:
+        config = self.config
+        splits = sources.load_splits(
+            config.data,
+            **self._reading(),
+            key="text",
+            dev_data=config.dev_data,
+            test_data=config.test_data,
+            splits=config.splits,
+            seed=config.split_seed,
+        )
+        self._refuse_unknown_labels(splits)
+        return splits
+
+    def load_all(self) -> "tf.data.Dataset":
+        examples = sources.load_all(self.config.data, **self._reading())
+        self._refuse_unknown_labels({"all": examples})
+        return examples
+
+    def as_examples(self, inputs: Sequence[str]) -> "tf.data.Dataset":
+        return tf.data.Dataset.from_tensor_slices({"text": list(inputs)})
+
+    def adapt(self, train: "tf.data.Dataset") -> None:
+        config = self.config
+        classes, words, lengths = (collections.Counter() for _ in range(3))
+        for batch in train.batch(1024):
+            classes.update(name.decode() for name in batch["label"].numpy())
+            text.count_tokens(self._tokens(batch["text"]), words, lengths)
+        if len(classes) < 2:
+            received = ", ".join(f"{name!r} ({count} rows)" for name, count in classes.items())
+            raise UserError(f"training needs at least two classes. Received: {received}")
+        self.labels = labels.Labels(sorted(classes))
+        self.vocabulary = text.Vocabulary.learn(words, config.vocabulary_size, config.min_count)
+        max_length = config.max_length
+        if max_length == "auto":
+            max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
+        self.config = dataclasses.replace(config, max_length=max_length)
+        counts = np.zeros(max_length + 1, int)
+        for length, count in lengths.items():
+            counts[min(length, max_length)] += count
+        self._plan_batches(counts)
+        log.info(
+            "%s training texts of %s; %s of %s different tokens known; batches in %d padded "
+            "lengths, %.1f%% of their steps padding",
+            f"{classes.total():,}",
+            f"{len(classes)} classes",
+            f"{len(self.vocabulary) - 2:,}",
+            f"{len(words):,}",
+            self.padding.num_shapes,
+            100 * self.padding.share,
+        )
+
+    def _plan_batches(self, length_counts: "np.ndarray") -> None:
+        """Chooses the padded lengths for training texts counted by the tokens read of them."""
+        config = self.config
+        self.length_counts = length_counts
+        self.padded_lengths = batching.bucket_boundaries(length_counts, config.buckets)
+        if self.padded_lengths[-1] < config.max_length:
+            self.padded_lengths.append(config.max_length)  # for longer texts in other splits
+        self.padding = batching.padding(length_counts, self.padded_lengths, config.batch_size)
+
+    def state(self) -> Mapping[str, bytes]:
+        return {
+            "vocabulary.txt": self.vocabulary.content(),
+            "labels.txt": self.labels.content(),
+            "length_counts.txt": text.as_lines(map(str, self.length_counts)),
+        }
+
+    def restore(self, directory: Path) -> None:
+        self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
+        self.labels = labels.Labels.load(directory / "labels.txt")
+        counts = text.lines_of((directory / "length_counts.txt").read_bytes())
+        self._plan_batches(np.array(counts, int))
+
+    def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
+        tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
+        return self.vocabulary.ids(tokens), self.labels.ids(example["label"])
+
+    def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
+        encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
+        batches = batching.bucket_batches(
+            encoded.cache() if training and self._fits_in_memory() else encoded,
+            length=lambda inputs, targets: tf.size(inputs),
+            boundaries=self.padded_lengths,
+            batch_size=self.config.batch_size,
+            shuffle_seed=self.config.seed if training else None,
+        )
+        if training:
+            return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
+        return batches
+
+    def count_cut(self, examples: "tf.data.Dataset") -> int:
+        texts = examples.map(lambda example: example["text"]).batch(1024)
+        return sum(
+            int(tf.math.count_nonzero(self._tokens(batch).row_lengths() > self.config.max_length))
+            for batch in texts
+        )
+
+    def build(self) -> "keras.Model":
+        config = self.config
+        encoder = models.SequenceEncoder(
+            config.cell,
+            config.units,
+            config.num_layers,
+            config.bidirectional,
+            dropout=config.dropout,
+            recurrent_dropout=config.recurrent_dropout,
+        )
+        model = models.Acceptor(
+            models.TextEncoder(
+                len(self.vocabulary), config.embedding_size, encoder, config.embedding_dropout
+            ),
+            num_classes=len(self.labels),
+            pooling=config.pooling,
+            hidden_units=config.hidden_units,
+            dropout=config.dropout,
+        )
+        model.build((None, None))
+        return model
+
+    def objective(self) -> Objective:
+        return Objective(
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            step_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+            monitor="accuracy",
+            mode="max",
+            dev_loss="log_loss",
+        )
+
+    def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
+        true, probabilities = [], []
+        for ids, targets, _ in self.batches(examples, training=False):
+            true.append(targets.numpy())
+            probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy())
+        true = np.concatenate(true)  # [examples]
+        probabilities = np.concatenate(probabilities)  # [examples, classes]
+        predicted = probabilities.argmax(-1)  # [examples]
+        names = self.labels.names
+        return Evaluation(
+            metrics=metrics.classification(true, probabilities),
+            report=metrics.classification_report(true, predicted, names),
+            outcomes=metrics.confusion(true, predicted, len(names)),
+        )
+
+    def signatures(
+        self, model: "keras.Model"
+    ) -> "dict[str, tf.types.experimental.GenericFunction]":
+        texts = tf.TensorSpec([None], tf.string, name="text")
+
+        @tf.function(input_signature=[texts], autograph=False)
+        def serve(text):
+            probabilities = tf.nn.softmax(model(self._padded_ids(text), training=False))
+            label = self.labels.name_of(tf.argmax(probabilities, axis=-1))  # [batch]
+            return {"label": label, "probabilities": probabilities}
+
+        @tf.function(input_signature=[texts], autograph=False)
+        def encode(text):
+            return {"vector": model.encode(self._padded_ids(text), training=False)}
+
+        return {"serving_default": serve, "encode": encode}
+
+    def probe(self) -> "dict[str, tf.Tensor]":
+        known = self.vocabulary.tokens[2:]
+        likely = [" ".join(known[i::7][: i + 1]) for i in range(20)]
+        awkward = ["", "   ", "!!!", "\u65e5\u672c\u8a9e caf\u00e9", "word " * 2000]
+        return {"text": tf.constant([*likely, *awkward])}
+
+    def limits(self) -> str:
+        return (
+            f"It knows {len(self.vocabulary) - 2:,} tokens and reads the first "
+            f"{self.config.max_length} of a text. It answers every text, also one in another "
+            f"language or about another matter than its training data, with one of: "
+            f"{', '.join(self.labels.names)}."
+        )
+
+    def present(self, answer: Mapping[str, Any], options: NoOptions) -> str:
+        return f"{answer['label']}  {max(answer['probabilities']):.3f}"
+
+    def figures(
+        self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
+    ) -> "dict[str, figure.Figure]":
+        return {"confusion": confusion.confusion(evaluation.outcomes, self.labels.names)}
+
+    def _reading(self) -> dict[str, Any]:
+        config = self.config
+        columns = config.columns.split(",") if config.columns else None
+        return {
+            "read": lambda path: labelled.read_labelled(
+                path, config.text_column, config.label_column, columns
+            ),
+            "sample": "sample_reviews",
+            "fields": {"text": config.text_column, "label": config.label_column},
+            "on_bad_row": config.on_bad_row,
+        }
+
+    def _fits_in_memory(self) -> bool:
+        tokens = self.length_counts @ np.arange(len(self.length_counts))
+        return 4 * tokens < _CACHED_BYTES
+
+    def _refuse_unknown_labels(self, splits: Splits) -> None:
+        """Raises UserError where a split holds a label that the model cannot have learnt."""
+        counts = {
+            name: collections.Counter(
+                label.decode() for batch in examples.batch(1024) for label in batch["label"].numpy()
+            )
+            for name, examples in splits.items()
+        }
+        known = self.labels.names if self.labels else counts["train"]
+        for name, labels_there in counts.items():
+            for label in set(labels_there) - set(known):
+                raise UserError(
+                    f"the label {label!r} of {labels_there[label]} rows in the {name} split is "
+                    f"none of the training labels: {', '.join(sorted(known))}"
+                )
+
+    def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
+        split = text.TOKENISERS[self.config.tokens]
+        return split(text.normalise(texts, self.config.lowercase))  # [..., (time)]
+
+    def _padded_ids(self, texts: "tf.Tensor") -> "tf.Tensor":
+        tokens = self._tokens(texts)[:, : self.config.max_length]  # [batch, (time)]
+        return self.vocabulary.ids(tokens).to_tensor()  # [batch, time]

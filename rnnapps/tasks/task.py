@@ -1,0 +1,171 @@
+"""The protocol between a task and everything that is generic over tasks."""
+
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from etils import epy
+
+from rnnapps.tasks.config import DataConfig, TrainingConfig
+
+with epy.lazy_imports():
+    import keras
+    import tensorflow as tf
+    from matplotlib import figure
+
+log = logging.getLogger("rnnapps")
+
+Splits = dict[str, "tf.data.Dataset"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """What training minimises, and what chooses the best epoch.
+
+    Args:
+        loss: the loss of a batch, masked by the batch's weights.
+        step_metrics: cheap metrics shown while an epoch runs.
+        monitor: the name, among `Task.evaluate`'s, of the dev metric that chooses.
+        mode: whether the larger (`max`) or the smaller (`min`) value is better.
+        dev_loss: the name of the dev metric that the training loss is drawn beside.
+    """
+
+    loss: "keras.losses.Loss"
+    step_metrics: "list[keras.metrics.Metric]"
+    monitor: str
+    mode: Literal["max", "min"]
+    dev_loss: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a model was measured to do on one split.
+
+    Args:
+        metrics: the task's metrics by name.
+        report: what lies behind them, for a terminal: counts, classes, errors.
+        outcomes: what the task's figures are drawn from.
+    """
+
+    metrics: dict[str, float]
+    report: str
+    outcomes: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class NoOptions:
+    """A task whose `predict` takes no further flags."""
+
+
+class Task:
+    """One task, from raw example to served answer; subclasses fill in every method.
+
+    A task begins with its configuration alone. `adapt` learns from training examples what is not
+    weights, and settles every `auto` field of `config`; `restore` reads the same back from files.
+    Only then can it encode, build, evaluate and serve.
+
+    Args:
+        config: an instance of `Config`.
+    """
+
+    name: ClassVar[str]
+    """The task's name in paths and on the command line."""
+    Config: ClassVar[type[TrainingConfig]]
+    """The configuration: a frozen dataclass of `Data`, model and `TrainingConfig` fields."""
+    Data: ClassVar[type[DataConfig]]
+    """The part of `Config` that says where examples come from and how to read them."""
+    PredictOptions: ClassVar[type] = NoOptions
+    """A frozen dataclass: further flags of `predict`."""
+
+    def __init__(self, config: Any):
+        self.config = config
+
+    def load(self) -> Splits:
+        """Reads the configured data: raw examples (dicts of scalars and strings) by split."""
+        raise NotImplementedError
+
+    def load_all(self) -> "tf.data.Dataset":
+        """Reads every example of the configured `data`, whatever its splits."""
+        raise NotImplementedError
+
+    def as_examples(self, inputs: Sequence[Any]) -> "tf.data.Dataset":
+        """Makes raw examples, without targets, of what `predict` was given."""
+        raise NotImplementedError
+
+    def adapt(self, train: "tf.data.Dataset") -> None:
+        """Learns from the training split what is not weights: vocabularies, labels, lengths."""
+        raise NotImplementedError
+
+    def state(self) -> Mapping[str, bytes]:
+        """Returns what `adapt` learnt, as contents by file name."""
+        raise NotImplementedError
+
+    def restore(self, directory: Path) -> None:
+        """Reads the files of `state` back from a directory, in place of `adapt`."""
+        raise NotImplementedError
+
+    def encode(self, example: Mapping[str, "tf.Tensor"]) -> tuple[Any, Any]:
+        """Turns one raw example into unbatched (inputs, targets), in TensorFlow operations only."""
+        raise NotImplementedError
+
+    def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
+        """Turns raw examples into bucketed, padded batches of (inputs, targets, weights)."""
+        raise NotImplementedError
+
+    def count_cut(self, examples: "tf.data.Dataset") -> int:
+        """Counts the raw examples of which the model reads only the beginning."""
+        return 0
+
+    def warn_of_cuts(self, cut: int, total: int, name: str) -> None:
+        """Logs that of so many examples, called `name`, only the beginning is read."""
+        if cut:
+            log.warning(
+                "%s of %s %s are longer than the model reads (max_length %d): the rest of each is "
+                "ignored",
+                f"{cut:,}",
+                f"{total:,}",
+                name,
+                self.config.max_length,
+            )
+
+    def limits(self) -> str:
+        """Tells, for a model card, what the adapted task cannot do."""
+        raise NotImplementedError
+
+    def build(self) -> "keras.Model":
+        """Returns a new, uncompiled model."""
+        raise NotImplementedError
+
+    def objective(self) -> Objective:
+        """Returns the loss, the step metrics and the dev metric with its direction."""
+        raise NotImplementedError
+
+    def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
+        """Measures a model on raw examples."""
+        raise NotImplementedError
+
+    def signatures(
+        self, model: "keras.Model"
+    ) -> "dict[str, tf.types.experimental.GenericFunction]":
+        """Returns the functions that the export serves, with their input signatures."""
+        raise NotImplementedError
+
+    def probe(self) -> "dict[str, tf.Tensor]":
+        """Returns inputs of `serving_default` to check an export on: likely and awkward ones."""
+        raise NotImplementedError
+
+    def present(self, answer: Mapping[str, Any], options: Any) -> str:
+        """Writes one answer of `serving_default`, as plain Python objects, for a terminal."""
+        raise NotImplementedError
+
+    def search_space(self, hp: Any) -> Any:
+        """Returns the configuration of one trial, its fields drawn from Keras Tuner's `hp`."""
+        raise NotImplementedError
+
+    def figures(
+        self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
+    ) -> "dict[str, figure.Figure]":
+        """Draws the task's pictures of a model evaluated on raw examples, by file stem."""
+        raise NotImplementedError

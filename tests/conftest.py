@@ -1,0 +1,34 @@
+"""What the tests share: a few generated reviews, and one small model trained on them."""
+
+import csv
+import itertools
+from pathlib import Path
+
+import pytest
+
+from rnnapps import cli
+from rnnapps.data.datasets.sample_reviews import grammar
+from rnnapps.tasks.sentiment import Sentiment
+
+SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
+
+
+@pytest.fixture(scope="session")
+def reviews(tmp_path_factory) -> Path:
+    """A CSV file of 400 generated reviews with the columns text and label."""
+    file = tmp_path_factory.mktemp("reviews") / "reviews.csv"
+    with file.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["text", "label"])
+        for review in itertools.islice(grammar.reviews(), 400):
+            writer.writerow([review.text, review.label])
+    return file
+
+
+@pytest.fixture(scope="session")
+def trained(reviews, tmp_path_factory) -> tuple[Path, Path]:
+    """A run folder and the version exported from it, made by the command line."""
+    folder = tmp_path_factory.mktemp("trained")
+    argv = ["train", f"--data={reviews}", f"--out={folder}/run", f"--export={folder}/versions"]
+    assert cli.main(Sentiment, argv=[*argv, *SMALL]) == 0
+    return folder / "run", folder / "versions" / "1"

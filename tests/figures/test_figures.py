@@ -1,0 +1,27 @@
+"""The pictures show the numbers that they are given."""
+
+import numpy as np
+
+from rnnapps.figures.confusion import confusion
+from rnnapps.figures.curves import curves
+
+
+def test_confusion_shows_each_count():
+    axes = confusion(np.array([[5, 1], [0, 7]]), ["bad", "good"]).axes[0]
+    assert [text.get_text() for text in axes.texts] == ["5", "1", "0", "7"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["bad", "good"]
+
+
+def test_curves_mark_the_epoch_that_was_kept():
+    history = {
+        "loss": [0.9, 0.5, 0.3],
+        "accuracy": [0.5, 0.8, 0.9],
+        "dev_accuracy": [0.6, 0.8, 0.7],
+        "dev_log_loss": [0.8, 0.5, 0.6],
+    }
+    left, right = curves(history, "accuracy", "max", "log_loss").axes
+    drawn = {line.get_label(): list(line.get_ydata()) for line in (*left.lines, *right.lines)}
+    assert drawn["train loss"] == history["loss"] and drawn["dev"] == history["dev_accuracy"]
+    assert all(axes.lines[-1].get_xdata()[0] == 2 for axes in (left, right))
+    left, _ = curves(history, "log_loss", "min", "log_loss").axes
+    assert left.lines[-1].get_xdata()[0] == 2

@@ -1,0 +1,36 @@
+"""The sentiment script and the configuration file beside it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from rnnapps.tasks.config import commented_yaml, read_config
+from rnnapps.tasks.sentiment import SentimentConfig
+
+PIPELINES = Path(__file__).parents[2] / "pipelines"
+
+
+def test_the_commented_configuration_is_the_dataclass():
+    """To renew it: print(commented_yaml(SentimentConfig)) into the file."""
+    file = PIPELINES / "sentiment.yaml"
+    assert file.read_text(encoding="utf-8") == commented_yaml(SentimentConfig)
+    assert read_config(SentimentConfig, file) == SentimentConfig()
+    assert "TODO" not in file.read_text() and len(yaml.safe_load(file.read_text())) > 30
+
+
+def test_the_script_prints_the_configuration_that_it_would_use(tmp_path):
+    script = [sys.executable, PIPELINES / "sentiment.py", "train"]
+    config = tmp_path / "run.yaml"
+    config.write_text("units: 7\ncolumns: a,b\n")
+    shown = subprocess.run(
+        [*script, f"--config={config}", "--pooling=mean", "--print_config"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    ).stdout
+    shown = yaml.safe_load(shown)
+    assert (shown["units"], shown["columns"], shown["pooling"]) == (7, "a,b", "mean")
+    assert list(tmp_path.iterdir()) == [config]

@@ -1,0 +1,159 @@
+"""The sentiment task: what it learns, encodes and refuses, and that it learns to answer."""
+
+import dataclasses
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rnnapps import training
+from rnnapps.data.datasets.sample_reviews import grammar
+from rnnapps.data.sources import from_lists
+from rnnapps.errors import UserError
+from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
+
+
+def splits(texts, labels):
+    return from_lists({"text": texts, "label": labels}, key="text")
+
+
+@pytest.fixture(scope="module")
+def adapted():
+    reviews = list(itertools.islice(grammar.reviews(), 200))
+    task = Sentiment(SentimentConfig(units=4, embedding_size=4, batch_size=16))
+    examples = splits([r.text for r in reviews], [r.label for r in reviews])
+    task.adapt(examples["train"])
+    return task, examples
+
+
+def test_adapt_settles_what_is_auto():
+    task = Sentiment(SentimentConfig())
+    train = splits([f"{i} " + "word " * i for i in range(300)], ["a", "b"] * 150)["train"]
+    task.adapt(train)
+    longest = max(len(example["text"].numpy().split()) for example in train)
+    assert task.config.max_length == longest
+    short = splits([f"text {i}" for i in range(50)], ["a", "b"] * 25)["train"]
+    task = Sentiment(SentimentConfig())
+    task.adapt(short)
+    assert task.config.max_length == 128 and task.padded_lengths == [2, 128]
+    task = Sentiment(SentimentConfig(max_length=1))
+    task.adapt(short)
+    assert task.config.max_length == 1 and task.padded_lengths == [1]
+    assert task.count_cut(short) == int(short.cardinality())
+
+
+def test_state_brings_the_task_back(adapted, tmp_path):
+    task, examples = adapted
+    for name, content in task.state().items():
+        (tmp_path / name).write_bytes(content)
+    other = Sentiment(task.config)
+    other.restore(tmp_path)
+    assert other.state() == task.state() and other.padded_lengths == task.padded_lengths
+    for example in examples["test"]:
+        for one, same in zip(task.encode(example), other.encode(example), strict=True):
+            assert one.numpy().tolist() == same.numpy().tolist()
+
+
+def test_training_batches_hold_every_example_once_in_few_shapes(adapted):
+    task, examples = adapted
+    batches = task.batches(examples["train"], training=True)
+    orders = []
+    for _ in range(2):
+        epoch = list(batches)
+        assert len(epoch) == int(batches.cardinality())
+        assert {ids.shape[1] for ids, _, _ in epoch} <= set(task.padded_lengths)
+        rows = [tuple(row[row > 0]) for ids, _, _ in epoch for row in ids.numpy()]
+        assert len(rows) == int(examples["train"].cardinality())
+        orders.append(rows)
+    assert sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]
+    again = [row for ids, _, _ in task.batches(examples["train"], True) for row in ids.numpy()]
+    assert [tuple(row[row > 0]) for row in again] == orders[0]
+
+
+def test_evaluate_measures_what_the_model_says(adapted):
+    task, examples = adapted
+    model = task.build()
+    evaluation = task.evaluate(model, examples["test"])
+    right = total = nats = 0
+    for example in examples["test"]:
+        ids, label = task.encode(example)
+        probabilities = tf.nn.softmax(model(ids[None], training=False))[0].numpy()
+        right += probabilities.argmax() == label.numpy()
+        nats -= np.log(probabilities[label.numpy()])
+        total += 1
+    assert evaluation.metrics["accuracy"] == pytest.approx(right / total)
+    assert evaluation.metrics["log_loss"] == pytest.approx(nats / total, abs=1e-5)
+    assert evaluation.outcomes.sum() == total
+
+
+def test_one_class_is_refused():
+    with pytest.raises(UserError, match=r"at least two classes. Received: 'good' \(\d+ rows\)"):
+        texts = [f"text {i}" for i in range(50)]
+        Sentiment(SentimentConfig()).adapt(splits(texts, ["good"] * 50)["train"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"cell": "gru", "pooling": "attention"},
+        {"cell": "elman", "pooling": "mean", "hidden_units": 4, "bidirectional": False},
+        {"pooling": "last", "num_layers": 2, "recurrent_dropout": 0.2},
+        {"tokens": "characters", "max_length": 20, "lowercase": False},
+    ],
+)
+def test_every_kind_of_model_trains_a_step_and_serves(adapted, options, tmp_path):
+    base, examples = adapted
+    task = Sentiment(dataclasses.replace(base.config, **options))
+    task.adapt(examples["train"])
+    model = task.build()
+    model.compile("adam", task.objective().loss)
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.fit(task.batches(examples["train"], True).take(2), shuffle=False, verbose=0)
+    changed = [
+        (old != new.numpy()).any() for old, new in zip(before, model.trainable_weights, strict=True)
+    ]
+    assert all(changed)
+    serve = task.signatures(model)["serving_default"]
+    probabilities = serve(tf.constant(["", "A lovely film"]))["probabilities"].numpy()
+    assert np.allclose(probabilities.sum(-1), 1)
+
+
+def test_two_lists_are_enough_and_a_seed_gives_the_same_model(tmp_path):
+    """A few lines of Python train on texts and labels; the same seed gives the same bits."""
+    texts = [f"{word} film number {i}" for i in range(40) for word in ("good", "bad")]
+    labels = ["for", "against"] * 40
+    config = SentimentConfig(units=8, embedding_size=8, epochs=8, batch_size=8, learning_rate=0.01)
+    weights = []
+    for name in ("one", "two"):
+        task = Sentiment(config)
+        model, metrics = training.train(task, tmp_path / name, splits(texts, labels))
+        weights.append(model.get_weights())
+    assert metrics["test"]["accuracy"] == 1.0
+    assert all((one == two).all() for one, two in zip(*weights, strict=True))
+    task, restored = training.restore(Sentiment, training.Run(tmp_path / "one"))
+    assert all((a == b).all() for a, b in zip(restored.get_weights(), weights[0], strict=True))
+
+
+def test_the_best_epoch_is_kept_though_training_goes_on(adapted, tmp_path, monkeypatch):
+    task, examples = adapted
+    task = Sentiment(dataclasses.replace(task.config, epochs=5, learning_rate=1e-3))
+    task.adapt(examples["train"])
+    accuracies, weights = iter([0.5, 0.9, 0.6, 0.9, 0.7]), []
+    evaluate = Sentiment.evaluate
+
+    def scripted(self, model, split):
+        weights.append(model.get_weights())
+        evaluation = evaluate(self, model, split)
+        return dataclasses.replace(
+            evaluation, metrics=evaluation.metrics | {"accuracy": next(accuracies)}
+        )
+
+    monkeypatch.setattr(Sentiment, "evaluate", scripted)
+    run = training.Run(tmp_path / "run")
+    run.start(task)
+    model, history = training.fit(task, examples, run)
+    assert history["dev_accuracy"] == [0.5, 0.9, 0.6, 0.9, 0.7]
+    assert all((a == b).all() for a, b in zip(model.get_weights(), weights[1], strict=True))
+    assert isinstance(model.optimizer, keras.optimizers.Adam)

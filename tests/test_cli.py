@@ -1,0 +1,276 @@
+"""The command line: what it prints, and how it answers mistakes."""
+
+import errno
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from rnnapps import cli, export
+from rnnapps.tasks.sentiment import Sentiment
+from tests.conftest import SMALL
+
+SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Runs a command in an empty folder: (status, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv):
+        status = cli.main(Sentiment, argv=[str(argument) for argument in argv])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def write(name: str, content: str | bytes) -> str:
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+def rows(count: int = 40) -> list[str]:
+    return [
+        f"a {'good' if i % 2 else 'bad'} film number {i},{'pos' if i % 2 else 'neg'}"
+        for i in range(count)
+    ]
+
+
+def table(lines: list[str], header: str = "text,label") -> str:
+    return "\n".join([header, *lines]) + "\n"
+
+
+def test_a_run_folder_holds_what_is_documented(trained):
+    run, _ = trained
+    names = {"config.yaml", "history.csv", "checkpoints", "tensorboard", "figures", "metrics.json"}
+    assert names <= {child.name for child in run.iterdir()}
+    assert {"curves.png", "confusion.png"} == {child.name for child in (run / "figures").iterdir()}
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert set(metrics) == {"train", "dev", "test", "seconds", "examples", "parameters"}
+    assert set(metrics["test"]) == {"accuracy", "macro_f1", "log_loss", "calibration_error"}
+    assert sum(metrics["examples"].values()) == 400
+    history = (run / "history.csv").read_text().splitlines()
+    assert len(history) == 3 and "dev_accuracy" in history[0]
+
+
+def test_a_version_holds_what_is_documented(trained):
+    run, version = trained
+    assert (version / "metrics.json").read_text() == (run / "metrics.json").read_text()
+    assert (version / "config.yaml").read_text() == (run / "config.yaml").read_text()
+    card = (version / "MODEL_CARD.md").read_text()
+    assert "`text`: string [?]" in card and "`vector`: float32 [?, 16]" in card
+    assert [child.name for child in version.parent.iterdir()] == ["1"]
+
+
+def test_a_finished_run_is_not_trained_again(run, trained):
+    before = (trained[0] / "metrics.json").stat().st_mtime_ns
+    status, out, err = run("train", f"--out={trained[0]}")
+    assert status == 0 and "is finished" in out and not err
+    assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
+
+
+def test_an_unfinished_run_is_not_overwritten(run, reviews):
+    Path("run").mkdir()
+    Path("run/notes.txt").write_text("mine")
+    status, _, err = run("train", f"--data={reviews}", "--out=run", *SMALL)
+    assert status == 2 and "run is not empty" in err
+    assert [child.name for child in Path("run").iterdir()] == ["notes.txt"]
+
+
+def test_evaluate_ends_with_the_metrics_of_the_run(run, trained, reviews):
+    expected = json.loads((trained[0] / "metrics.json").read_text())
+    for split in ("dev", "test"):
+        status, out, _ = run("evaluate", f"--model={trained[1]}", f"--split={split}")
+        assert status == 0
+        measured = json.loads(out.splitlines()[-1])
+        assert measured == pytest.approx(expected[split], abs=1e-6)
+    status, out, _ = run("evaluate", f"--model={trained[1]}", "--split=all", f"--data={reviews}")
+    counts = [int(line.split()[4]) for line in out.splitlines()[1:3]]
+    assert status == 0 and sum(counts) == 400
+
+
+def test_evaluate_reads_other_data_with_the_kept_columns(run, trained):
+    data = write("few.csv", table(["a lovely film,positive", "a dull film,negative"]))
+    status, out, _ = run("evaluate", f"--model={trained[1]}", f"--data={data}", "--split=all")
+    assert status == 0 and json.loads(out.splitlines()[-1])["log_loss"] > 0
+    write("few.csv", table(["a lovely film,positive", "a dull film,negative"], "review,label"))
+    command = ["evaluate", f"--model={trained[1]}", f"--data={data}", "--split=all"]
+    status, _, err = run(*command)
+    assert status == 2 and "'text'" in err and "review, label" in err
+    assert run(*command, "--text_column=review")[0] == 0
+    write("few.csv", table(["a lovely film,splendid"]))
+    status, _, err = run(*command)
+    assert status == 2 and "'splendid'" in err and "negative, positive" in err
+
+
+def test_predict_keeps_the_order_of_its_inputs(run, trained, monkeypatch):
+    texts = [f"a {'lovely' if i % 3 else 'dull'} film " * (i % 5) for i in range(150)]
+    file = write("texts.txt", "".join(f"{text}\n" for text in texts))
+    model = f"--model={trained[1]}"
+    _, given, _ = run("predict", model, "--json", *texts)
+    _, read, err = run("predict", model, "--json", f"--input={file}", "--batch_size=7")
+    assert not err  # no progress bar in a pipe
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(file).read_bytes())))
+    _, piped, _ = run("predict", model, "--json", "--input=-")
+    answers = [[json.loads(line) for line in out.splitlines()] for out in (given, read, piped)]
+    for answer in answers:
+        assert len(answer) == 150 and set(answer[0]) == {"label", "probabilities"}
+        for one, other in zip(answer, answers[0], strict=True):
+            assert one["label"] == other["label"]
+            assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+
+
+def test_predict_for_a_reader(run, trained):
+    status, out, _ = run("predict", f"--model={trained[1]}", "A lovely film!", "")
+    assert status == 0
+    for line in out.splitlines():
+        label, probability = line.split()
+        assert label in ("negative", "positive") and 0.5 <= float(probability) <= 1
+
+
+def test_export_again_makes_the_next_version(run, trained, tmp_path):
+    for number in (1, 2):
+        status, out, _ = run("export", f"--run={trained[0]}", "--export=versions")
+        assert status == 0 and f"export: versions/{number}" in out
+    (trained[0] / "exported").write_text(f"{trained[1]}\n")
+    one, two = (
+        tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(["a film"]))
+        for version in (trained[1], "versions/2")
+    )
+    assert (one["probabilities"].numpy() == two["probabilities"].numpy()).all()
+
+
+def test_a_million_words_are_cut_and_counted(run, trained):
+    long = "good " * 1_000_000
+    data = write("long.csv", table([*rows(40), *(f"{long}{i},pos" for i in range(3))]))
+    status, _, err = run("train", f"--data={data}", "--max_length=50", *SMALL)
+    assert status == 0
+    cut = [line for line in err.splitlines() if "longer than the model reads" in line]
+    assert sum(int(line.split()[1]) for line in cut) == 3 and "max_length 50" in cut[0]
+    file = write("long.txt", f"short\n{long}\n")
+    status, out, err = run("predict", f"--model={trained[1]}", f"--input={file}")
+    assert status == 0 and len(out.splitlines()) == 2
+    assert err.startswith("warning: 1 of 2 inputs are longer than the model reads")
+
+
+MISTAKES = {
+    "missing file": (lambda: "none.csv", "no such file or folder: none.csv"),
+    "empty file": (lambda: write("bad.csv", ""), "bad.csv"),
+    "header only": (lambda: write("bad.csv", "text,label\n"), "bad.csv"),
+    "missing column": (lambda: write("bad.csv", table(rows(), "review,label")), "review, label"),
+    "a single class": (
+        lambda: write("bad.csv", table([f"film number {i},pos" for i in range(40)])),
+        "at least two classes",
+    ),
+    "not UTF-8": (
+        lambda: write("bad.csv", table(rows()).encode().replace(b"number 7", b"n\xfcmber 7")),
+        "bad.csv:9",
+    ),
+    "too few columns": (
+        lambda: write("bad.csv", table([*rows(), "no label here"])),
+        "bad.csv:42",
+    ),
+    "NUL byte": (
+        lambda: write("bad.csv", table(rows()).encode().replace(b"number 7", b"n\0mber 7")),
+        "bad.csv:9",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_bad_data_is_named_and_leaves_nothing_behind(run, mistake):
+    data, told = MISTAKES[mistake][0], MISTAKES[mistake][1]
+    status, out, err = run("train", f"--data={data()}", *SMALL)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ") and told in err and len(err.splitlines()) <= 2, err
+    assert not Path("runs").exists() and not list(Path("saved_models").glob("*/*"))
+
+
+def test_bad_rows_can_be_skipped_and_are_counted(run):
+    data = write("bad.csv", table([*rows(), "no label here", "nor here"]))
+    status, _, err = run("train", f"--data={data}", "--on_bad_row=skip", *SMALL)
+    assert status == 0 and "warning: Skipped 2 bad rows" in err
+
+
+def test_a_label_that_only_test_has_is_refused(run):
+    data = write("train.csv", table(rows()))
+    test = write("test.csv", table(["a fair film,neutral"]))
+    status, _, err = run("train", f"--data={data}", f"--test_data={test}", *SMALL)
+    assert status == 2 and len(err.splitlines()) == 1
+    assert "'neutral' of 1 rows in the test split" in err and "neg, pos" in err
+
+
+@pytest.mark.parametrize("flag", ["--out", "--export"])
+def test_an_output_folder_that_cannot_be_written(run, reviews, flag):
+    write("file", "not a folder")
+    status, _, err = run("train", f"--data={reviews}", f"{flag}=file/folder", *SMALL)
+    assert status == 2 and err.splitlines()[-1].startswith("error: ") and "file/folder" in err
+    assert Path("file").read_text() == "not a folder"
+
+
+def test_disk_full_while_exporting(run, trained, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(export, "write_config", full)
+    status, _, err = run("export", f"--run={trained[0]}", "--export=versions")
+    assert status == 2 and "No space left on device" in err and len(err.splitlines()) == 1
+    assert list(Path("versions").iterdir()) == []
+
+
+def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, monkeypatch):
+    monkeypatch.setattr(export, "_RELOAD", export._RELOAD.replace("v.numpy()", "v.numpy()[::-1]"))
+    with pytest.raises(RuntimeError, match="differs from the model in memory"):
+        run("export", f"--run={trained[0]}", "--export=versions")
+    assert list(Path("versions").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "told"),
+    [
+        (["predict", "--model=none", "hi"], "none is not an exported model"),
+        (["evaluate", "--model=none"], "none is not an exported model"),
+        (["export", "--run=none"], "none is not the folder of a trained run"),
+        (
+            ["train", "--cell=transformer"],
+            "elman or lstm or gru. Received: transformer",
+        ),
+        (["train", "--units=-3"], "--units takes a whole number >0. Received: -3"),
+        (["train", "--epochs=many"], "--epochs takes a whole number >0. Received: 'many'"),
+        (["train", "--dropout=1.5"], "--dropout takes a number"),
+        (["train", "--unit=3"], "unrecognized arguments: --unit=3"),
+        (["train", "--config=none.yaml"], "none.yaml"),
+        (["train", "--splits=1/2"], "80/10/10"),
+        (["train", "--data=tfds:no_such_data_set"], "no_such_data_set"),
+        (["fly"], "'fly'"),
+    ],
+)
+def test_mistakes_in_flags(run, argv, told):
+    status, out, err = run(*argv)
+    assert (status, out) == (2, "")
+    assert err.startswith("error: ") and told in err and len(err.splitlines()) == 1
+
+
+def test_a_folder_of_versions_is_not_a_version(run, trained):
+    status, _, err = run("predict", f"--model={trained[1].parent}", "hi")
+    assert status == 2 and f"did you mean {trained[1]}?" in err
+
+
+def test_a_line_of_input_that_is_not_text(run, trained):
+    file = write("texts.txt", b"fine\nnot \xff fine\n")
+    status, _, err = run("predict", f"--model={trained[1]}", f"--input={file}")
+    assert status == 2 and err == "error: texts.txt:2: not UTF-8 text (byte 0xff)\n"
+
+
+def test_a_mistake_in_a_process_of_its_own(tmp_path):
+    """Nothing but the message, also with TensorFlow's own log level untouched."""
+    command = [sys.executable, SCRIPT, "train", "--data", "none.csv"]
+    quiet = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=quiet)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == "error: no such file or folder: none.csv\n"
