@@ -71,8 +71,11 @@ def write(
             (version / "MODEL_CARD.md").write_text(_model_card(task, module, metrics))
             _check(module, version, task.probe())
             return _rename_to_next(version, directory)
-    except (OSError, tf.errors.OpError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "message", None) or str(error)
+    except OSError as error:
+        raise UserError(f"cannot write the export to {directory}: {error.strerror}") from error
+    except tf.errors.OpError as error:
+        # TensorFlow's file system puts the reason after the temporary file's name.
+        reason = error.message.rpartition("; ")[2].partition(" [Op:")[0]
         raise UserError(f"cannot write the export to {directory}: {reason}") from error
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
+from rnnapps.optimizers import AveragedEpochs, AveragingAdam
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Evaluation, Splits, Task
 
@@ -127,20 +128,21 @@ def fit(
     keras.utils.set_random_seed(config.seed)
     model = task.build()
     model.compile(
-        optimizer=keras.optimizers.Adam(
-            config.learning_rate, global_clipnorm=config.clip_norm or None
+        optimizer=AveragingAdam(
+            config.learning_rate, config.weight_average, global_clipnorm=config.clip_norm or None
         ),
         loss=objective.loss,
         weighted_metrics=objective.step_metrics,
         jit_compile=False,
     )
-    monitor = {"monitor": f"dev_{objective.monitor}", "mode": objective.mode}
+    monitor = {"monitor": f"val_{objective.monitor}", "mode": objective.mode}
     history = model.fit(
         task.batches(splits["train"], training=True),
         epochs=config.epochs,
         shuffle=False,  # the batches bring their own order
         verbose=1 if progress else 0,
         callbacks=[
+            AveragedEpochs(),
             DevEvaluation(task, splits["dev"]),
             keras.callbacks.ModelCheckpoint(
                 run.best_weights, save_best_only=True, save_weights_only=True, **monitor
@@ -160,8 +162,8 @@ def fit(
 class DevEvaluation(keras.callbacks.Callback):
     """Measures the dev split after each epoch and adds its metrics to the epoch's logs.
 
-    The metrics are those of `Task.evaluate` under `dev_<name>`, so that what chooses the best
-    epoch is measured exactly as it is reported.
+    The metrics are those of `Task.evaluate` under `val_<name>`, so that what chooses the best
+    epoch is measured exactly as it is reported. The epoch's training time goes under `seconds`.
 
     Args:
         task: the adapted task.
@@ -172,9 +174,13 @@ class DevEvaluation(keras.callbacks.Callback):
         super().__init__()
         self._task, self._examples = task, examples
 
+    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        self._started = time.monotonic()
+
     def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
+        logs["seconds"] = round(time.monotonic() - self._started, 3)
         evaluation = self._task.evaluate(self.model, self._examples)
-        logs.update({f"dev_{name}": value for name, value in evaluation.metrics.items()})
+        logs.update({f"val_{name}": value for name, value in evaluation.metrics.items()})
 
 
 def _draw(

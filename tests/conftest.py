@@ -4,6 +4,7 @@ import csv
 import itertools
 from pathlib import Path
 
+import keras
 import pytest
 
 from rnnapps import cli
@@ -11,6 +12,12 @@ from rnnapps.data.datasets.sample_reviews import grammar
 from rnnapps.tasks.sentiment import Sentiment
 
 SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """Makes weights and dropout the same in every run of a test."""
+    keras.utils.set_random_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def test_a_run_folder_holds_what_is_documented(trained):
     assert set(metrics["test"]) == {"accuracy", "macro_f1", "log_loss", "calibration_error"}
     assert sum(metrics["examples"].values()) == 400
     history = (run / "history.csv").read_text().splitlines()
-    assert len(history) == 3 and "dev_accuracy" in history[0]
+    assert len(history) == 3 and "val_accuracy" in history[0]
 
 
 def test_a_version_holds_what_is_documented(trained):

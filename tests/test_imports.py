@@ -23,6 +23,7 @@ RANKS = {
     "metrics": 2,
     "figures": 2,
     "layers": 1,
+    "optimizers": 1,
     "errors": 0,
 }
 NEIGHBOURS = {("export", "serving")}

@@ -13,6 +13,7 @@ import tensorflow as tf
 # A letter by its Unicode class, which no normalised text holds as such: it stands for an apostrophe
 # inside a word while the others are split off as punctuation.
 _INNER_APOSTROPHE = "\u02bc"
+_PREFIXES, _SUFFIXES = (3, 5), (2, 3)
 _WORD = r"\p{L}\p{M}\p{N}"
 
 
@@ -81,6 +82,52 @@ def characters(text: tf.Tensor) -> tf.RaggedTensor:
         A ragged string tensor of shape `[..., (characters)]`.
     """
     return tf.strings.unicode_split(text, "UTF-8")
+
+
+def with_affixes(words: tf.Tensor) -> tf.Tensor:
+    """Puts beside each word its beginnings and endings, so that new words are not quite unknown.
+
+    The beginnings are marked as in `^pre`, the endings as in `ing$`: no word looks like that. Of a
+    short word they are the whole word.
+
+    Args:
+        words: string tensor of shape `[words]`.
+
+    Returns:
+        A string tensor of shape `[words, 5]`: the word, its first 3 and 5 characters, and its last
+        2 and 3.
+
+    Example:
+    >>> with_affixes(tf.constant(["boring"])).numpy().tolist()
+    [[b'boring', b'^bor', b'^borin', b'ng$', b'ing$']]
+    """
+    length = tf.strings.length(words, "UTF8_CHAR")
+    beginnings = [
+        "^"
+        + tf.strings.substr(
+            words, tf.zeros_like(length), tf.fill(tf.shape(length), size), "UTF8_CHAR"
+        )
+        for size in _PREFIXES
+    ]
+    endings = [
+        tf.strings.substr(
+            words, tf.maximum(length - size, 0), tf.fill(tf.shape(length), size), "UTF8_CHAR"
+        )
+        + "$"
+        for size in _SUFFIXES
+    ]
+    return tf.stack([words, *beginnings, *endings], axis=-1)  # [words, 5]
+
+
+def add_affixes(words: collections.Counter) -> collections.Counter:
+    """Counts words together with their affixes, as `with_affixes` marks them."""
+    counts = collections.Counter(words)
+    for word, count in words.items():
+        for size in _PREFIXES:
+            counts["^" + word[:size]] += count
+        for size in _SUFFIXES:
+            counts[word[-size:] + "$"] += count
+    return counts
 
 
 TOKENISERS: dict[str, Callable[[tf.Tensor], tf.RaggedTensor]] = {

@@ -10,8 +10,9 @@ from rnnapps.models.sequence_encoder import SequenceEncoder
 class TextEncoder(keras.layers.Layer):
     """Embeds token ids and reads them with a `SequenceEncoder`.
 
-    Id 0 is padding: it is masked, so that its embedding is never seen and never trained. The
-    embeddings start uniform in ±0.05.
+    Id 0 is padding: it is masked, so that its embedding is never seen and never trained. A token
+    may have several ids, such as a word's and its affixes'; its vector is then the sum of their
+    embeddings. The embeddings start uniform in ±0.25.
 
     Args:
         vocabulary_size: Number of ids, padding included.
@@ -21,7 +22,7 @@ class TextEncoder(keras.layers.Layer):
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
-        ids: Integer tensor, `[batch, time]`.
+        ids: Integer tensor, `[batch, time]` or `[batch, time, features]`.
         initial_state: List of tensors, as for the encoder. Default: `None`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
@@ -52,7 +53,10 @@ class TextEncoder(keras.layers.Layer):
         self.dropout = dropout
         self.supports_masking = True
         self.embedding = keras.layers.Embedding(
-            vocabulary_size, embedding_size, dtype=self.dtype_policy
+            vocabulary_size,
+            embedding_size,
+            keras.initializers.RandomUniform(-0.25, 0.25),
+            dtype=self.dtype_policy,
         )
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
@@ -62,15 +66,20 @@ class TextEncoder(keras.layers.Layer):
         return self.encoder.output_size
 
     def build(self, ids_shape, initial_state_shape=None):
-        """Builds the embedding and the encoder for ids of shape `[batch, time]`."""
+        """Builds the embedding and the encoder for ids of the shape given."""
         self.embedding.build(ids_shape)
-        self.encoder.build((*ids_shape, self.embedding_size))
+        self.encoder.build((*ids_shape[:2], self.embedding_size))
 
     def call(self, ids, initial_state=None, training=None):
         """Embeds and reads."""
-        embedded = self.dropout_layer(self.embedding(ids), training=training)
+        embedded = self.embedding(ids)  # [batch, time, (features,) embedding_size]
+        if len(ids.shape) == 3:
+            embedded = ops.sum(embedded, axis=2)  # [batch, time, embedding_size]
         return self.encoder(
-            embedded, mask=ops.not_equal(ids, 0), initial_state=initial_state, training=training
+            self.dropout_layer(embedded, training=training),
+            mask=self.compute_mask(ids),
+            initial_state=initial_state,
+            training=training,
         )
 
     def last_output(self, states: list):
@@ -78,12 +87,12 @@ class TextEncoder(keras.layers.Layer):
         return self.encoder.last_output(states)
 
     def compute_mask(self, ids, mask=None):
-        """Returns which ids, `[batch, time]`, are not padding; and none for the states."""
-        return ops.not_equal(ids, 0)
+        """Returns which tokens, `[batch, time]`, are not padding."""
+        return ops.not_equal(ids[:, :, 0] if len(ids.shape) == 3 else ids, 0)
 
     def compute_output_shape(self, ids_shape, initial_state_shape=None):
         """Returns the shapes of the outputs and of the states."""
-        return self.encoder.compute_output_shape((*ids_shape, self.embedding_size))
+        return self.encoder.compute_output_shape((*ids_shape[:2], self.embedding_size))
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""

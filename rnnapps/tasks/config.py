@@ -47,20 +47,24 @@ class TrainingConfig:
 
     seed: int = 0
     """Seeds the initial weights, dropout and the order of the examples."""
-    batch_size: PositiveInt = 64
-    """Examples in a training step."""
+    batch_size: PositiveInt | Literal["auto"] = "auto"
+    """Examples in a training step; `auto`: a power of two between 32 and 128, the larger the more
+    training examples there are."""
     buckets: PositiveInt = 8
     """The largest number of padded lengths; a batch holds examples of similar length."""
     epochs: PositiveInt = 20
     """The largest number of passes over the training examples."""
-    patience: NonNegativeInt = 4
+    patience: NonNegativeInt = 3
     """Stop after so many epochs without a better dev metric; the best weights are kept."""
-    learning_rate: PositiveFloat = 1e-3
+    learning_rate: PositiveFloat = 3e-3
     """Adam's step size at the start."""
     learning_rate_decay: ClosedUnitInterval = 0.5
     """The factor on the learning rate when the dev metric has stopped getting better."""
     decay_patience: NonNegativeInt = 1
     """Epochs without a better dev metric before the learning rate decays."""
+    weight_average: ClosedUnitInterval = 0.998
+    """The momentum of the running mean of the weights, which is what is evaluated, kept and
+    exported; 0 for the weights themselves."""
     clip_norm: NonNegativeFloat = 1.0
     """Rescale the gradient to this global norm where it is longer; 0 turns it off."""
 

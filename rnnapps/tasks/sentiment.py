@@ -52,10 +52,13 @@ class SentimentConfig(TrainingConfig, SentimentData):
     """What a time step is: a word or punctuation mark, or a single character."""
     lowercase: bool = True
     """Whether capitals are read as small letters."""
-    vocabulary_size: PositiveInt = 30_000
-    """The largest number of known tokens; the most frequent are kept."""
-    min_count: PositiveInt = 1
-    """How often a token must occur in the training texts to be known."""
+    affixes: bool = True
+    """Whether a word's vector is the sum of its own and those of its beginnings (3 and 5 letters)
+    and endings (2 and 3), so that a new word is not quite unknown."""
+    vocabulary_size: PositiveInt = 50_000
+    """The largest number of known words and affixes together; the most frequent are kept."""
+    min_count: PositiveInt = 2
+    """How often a word or affix must occur in the training texts to be known."""
     max_length: PositiveInt | Literal["auto"] = "auto"
     """Tokens of a text that are read; `auto`: as many as the longest training text has, but at
     least 128 and at most 512."""
@@ -73,13 +76,13 @@ class SentimentConfig(TrainingConfig, SentimentData):
     """How the outputs at all time steps become one vector."""
     hidden_units: NonNegativeInt = 0
     """Units of a dense layer before the output; 0 for none."""
-    embedding_dropout: ClosedUnitInterval = 0.5
+    embedding_dropout: ClosedUnitInterval = 0.6
     """The share of embedding values dropped in training."""
-    dropout: ClosedUnitInterval = 0.3
+    dropout: ClosedUnitInterval = 0.2
     """The share of values dropped between layers and before the output in training."""
     recurrent_dropout: ClosedUnitInterval = 0.0
     """The share of state values dropped in the recurrence, the same at each time step."""
-    label_smoothing: ClosedUnitInterval = 0.0
+    label_smoothing: ClosedUnitInterval = 0.1
     """The share of the target probability that is spread evenly over all classes."""
 
 
@@ -129,22 +132,27 @@ class Sentiment(Task):
             received = ", ".join(f"{name!r} ({count} rows)" for name, count in classes.items())
             raise UserError(f"training needs at least two classes. Received: {received}")
         self.labels = labels.Labels(sorted(classes))
-        self.vocabulary = text.Vocabulary.learn(words, config.vocabulary_size, config.min_count)
-        max_length = config.max_length
+        known = text.add_affixes(words) if self._has_affixes() else words
+        self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
+        max_length, batch_size = config.max_length, config.batch_size
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        self.config = dataclasses.replace(config, max_length=max_length)
+        if batch_size == "auto":
+            batch_size = max(b for b in (32, 64, 128) if b == 32 or 400 * b <= classes.total())
+        self.config = dataclasses.replace(config, max_length=max_length, batch_size=batch_size)
         counts = np.zeros(max_length + 1, int)
         for length, count in lengths.items():
             counts[min(length, max_length)] += count
         self._plan_batches(counts)
         log.info(
-            "%s training texts of %s; %s of %s different tokens known; batches in %d padded "
-            "lengths, %.1f%% of their steps padding",
+            "%s training texts of %d classes; %s of %s different %s known; batches of %d in %d "
+            "padded lengths, %.1f%% of their steps padding",
             f"{classes.total():,}",
-            f"{len(classes)} classes",
+            len(classes),
             f"{len(self.vocabulary) - 2:,}",
-            f"{len(words):,}",
+            f"{len(known):,}",
+            self._known_kind(),
+            batch_size,
             self.padding.num_shapes,
             100 * self.padding.share,
         )
@@ -173,13 +181,14 @@ class Sentiment(Task):
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
-        return self.vocabulary.ids(tokens), self.labels.ids(example["label"])
+        label = tf.one_hot(self.labels.ids(example["label"]), len(self.labels))  # [classes]
+        return self._ids(tokens), label
 
     def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
         encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
         batches = batching.bucket_batches(
             encoded.cache() if training and self._fits_in_memory() else encoded,
-            length=lambda inputs, targets: tf.size(inputs),
+            length=lambda inputs, targets: tf.shape(inputs)[0],
             boundaries=self.padded_lengths,
             batch_size=self.config.batch_size,
             shuffle_seed=self.config.seed if training else None,
@@ -214,22 +223,24 @@ class Sentiment(Task):
             hidden_units=config.hidden_units,
             dropout=config.dropout,
         )
-        model.build((None, None))
+        model.build((None, None, None) if self._has_affixes() else (None, None))
         return model
 
     def objective(self) -> Objective:
         return Objective(
-            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-            step_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
-            monitor="accuracy",
-            mode="max",
+            loss=keras.losses.CategoricalCrossentropy(
+                from_logits=True, label_smoothing=self.config.label_smoothing
+            ),
+            step_metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+            monitor="log_loss",
+            mode="min",
             dev_loss="log_loss",
         )
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         true, probabilities = [], []
         for ids, targets, _ in self.batches(examples, training=False):
-            true.append(targets.numpy())
+            true.append(targets.numpy().argmax(-1))
             probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy())
         true = np.concatenate(true)  # [examples]
         probabilities = np.concatenate(probabilities)  # [examples, classes]
@@ -265,11 +276,12 @@ class Sentiment(Task):
         return {"text": tf.constant([*likely, *awkward])}
 
     def limits(self) -> str:
+        config = self.config
+        known = f"{len(self.vocabulary) - 2:,} {self._known_kind()}"
         return (
-            f"It knows {len(self.vocabulary) - 2:,} tokens and reads the first "
-            f"{self.config.max_length} of a text. It answers every text, also one in another "
-            f"language or about another matter than its training data, with one of: "
-            f"{', '.join(self.labels.names)}."
+            f"It knows {known}, and reads the first {config.max_length} {config.tokens} of a text. "
+            "It answers every text, also one in another language or about another matter than its "
+            f"training data, with one of: {', '.join(self.labels.names)}."
         )
 
     def present(self, answer: Mapping[str, Any], options: NoOptions) -> str:
@@ -318,4 +330,16 @@ class Sentiment(Task):
 
     def _padded_ids(self, texts: "tf.Tensor") -> "tf.Tensor":
         tokens = self._tokens(texts)[:, : self.config.max_length]  # [batch, (time)]
-        return self.vocabulary.ids(tokens).to_tensor()  # [batch, time]
+        return self._ids(tokens).to_tensor()  # [batch, time] or [batch, time, features]
+
+    def _ids(self, tokens: "tf.Tensor | tf.RaggedTensor") -> "tf.Tensor | tf.RaggedTensor":
+        """Looks up tokens `[…, time]`: ids of the same shape, or with affixes `[…, time, 5]`."""
+        if self._has_affixes():
+            tokens = tf.ragged.map_flat_values(text.with_affixes, tokens)
+        return tf.ragged.map_flat_values(self.vocabulary.ids, tokens)
+
+    def _known_kind(self) -> str:
+        return "words and affixes" if self._has_affixes() else self.config.tokens
+
+    def _has_affixes(self) -> bool:
+        return self.config.affixes and self.config.tokens == "words"

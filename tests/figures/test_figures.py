@@ -16,12 +16,12 @@ def test_curves_mark_the_epoch_that_was_kept():
     history = {
         "loss": [0.9, 0.5, 0.3],
         "accuracy": [0.5, 0.8, 0.9],
-        "dev_accuracy": [0.6, 0.8, 0.7],
-        "dev_log_loss": [0.8, 0.5, 0.6],
+        "val_accuracy": [0.6, 0.8, 0.7],
+        "val_log_loss": [0.8, 0.5, 0.6],
     }
     left, right = curves(history, "accuracy", "max", "log_loss").axes
     drawn = {line.get_label(): list(line.get_ydata()) for line in (*left.lines, *right.lines)}
-    assert drawn["train loss"] == history["loss"] and drawn["dev"] == history["dev_accuracy"]
+    assert drawn["train loss"] == history["loss"] and drawn["dev"] == history["val_accuracy"]
     assert all(axes.lines[-1].get_xdata()[0] == 2 for axes in (left, right))
     left, _ = curves(history, "log_loss", "min", "log_loss").axes
     assert left.lines[-1].get_xdata()[0] == 2

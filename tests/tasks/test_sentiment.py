@@ -154,6 +154,6 @@ def test_the_best_epoch_is_kept_though_training_goes_on(adapted, tmp_path, monke
     run = training.Run(tmp_path / "run")
     run.start(task)
     model, history = training.fit(task, examples, run)
-    assert history["dev_accuracy"] == [0.5, 0.9, 0.6, 0.9, 0.7]
+    assert history["val_accuracy"] == [0.5, 0.9, 0.6, 0.9, 0.7]
     assert all((a == b).all() for a, b in zip(model.get_weights(), weights[1], strict=True))
     assert isinstance(model.optimizer, keras.optimizers.Adam)

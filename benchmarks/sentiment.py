@@ -1,0 +1,159 @@
+"""Sentiment against stock Keras written the usual way, in one run: accuracy and seconds.
+
+    RNNAPPS_DATA=DIR python benchmarks/sentiment.py sst2 [--seed 0] [--peer_epochs 3]
+    RNNAPPS_DATA=DIR python benchmarks/sentiment.py imdb [--seed 0]
+
+`sst2` trains on phrases of SST-2 (GLUE's training file) and reports on GLUE's dev set, which
+chooses nothing: the epoch is chosen, for both sides alike, on a slice of the training sentences
+(`sst2_slice.py`). The peer is `TextVectorization`, `Embedding` without a mask, two bidirectional
+LSTMs of 64 units, padded to 50 tokens. `imdb` trains on 25,000 long reviews and reports on 25,000
+others; it measures peak memory, and how much a review's score depends on its batch.
+
+`DIR/sentiment` holds `sst2_train.tsv.gz`, `sst2_dev.tsv.gz`, `imdb_train.tsv.gz` and
+`imdb_test.tsv.gz`.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from sst2_slice import write_slice
+
+import rnnapps
+
+SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
+COLUMNS = (
+    "| side | accuracy | macro F1 | log loss | parameters | seconds | seconds an epoch | epochs |"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", choices=["sst2", "imdb"])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peer_epochs", type=int, default=3, help="0 leaves the peer out")
+    parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
+    flags = parser.parse_args()
+    data = Path(os.environ["RNNAPPS_DATA"]) / "sentiment"
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        export = flags.export or Path(folder) / "export"
+        (sst2 if flags.data == "sst2" else imdb)(data, Path(folder), export, flags)
+
+
+def sst2(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> None:
+    """Prints the table of both sides on SST-2."""
+    test = data / "sst2_dev.tsv.gz"
+    train, dev = write_slice(data / "sst2_train.tsv.gz", folder, seed=0)
+    print(COLUMNS + "\n" + "|---" * 8 + "|")
+    if flags.peer_epochs:
+        print(stock_keras(train, dev, test, flags.seed, flags.peer_epochs), flush=True)
+    files = [f"--data={train}", f"--dev_data={dev}", f"--test_data={test}"]
+    print(pipeline([*files, "--text_column=sentence"], folder, export, flags.seed))
+
+
+def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> None:
+    """Prints the row of IMDB, the peak memory and the batch invariance of the export."""
+    test = data / "imdb_test.tsv.gz"
+    files = [f"--data={data / 'imdb_train.tsv.gz'}", f"--test_data={test}"]
+    print(COLUMNS + "\n" + "|---" * 8 + "|")
+    print(pipeline([*files, "--columns=id,stars,label,text"], folder, export, flags.seed))
+    kibibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    print(f"peak resident memory of training, evaluation and export: {kibibytes / 2**20:.2f} GiB")
+    with gzip.open(test, "rt", encoding="utf-8", newline="\n") as file:
+        reviews = [line.rstrip("\n").split("\t")[3] for line in file]
+    mixed = sorted(reviews, key=len)[:: len(reviews) // 200][:200]
+    rng = np.random.default_rng(0)
+    mixed = [mixed[i] for i in rng.permutation(len(mixed))]
+    model = rnnapps.load(export / "1")
+    together = np.array([answer["probabilities"] for answer in model.predict(mixed, 200)])
+    alone = np.array([answer["probabilities"] for answer in model.predict(mixed, 1)])
+    difference = np.max(np.abs(together - alone) / np.maximum(1, np.abs(alone)))
+    print(f"200 test reviews of mixed length, alone and in one batch: differ by {difference:.1e}")
+
+
+def pipeline(arguments: list[str], folder: Path, export: Path, seed: int) -> str:
+    """Trains with the command line and its defaults; returns a row of the table."""
+    run = folder / "run"
+    command = [sys.executable, SCRIPT, "train", *arguments]
+    started = time.monotonic()
+    subprocess.run(
+        [*command, f"--out={run}", f"--export={export}", f"--seed={seed}"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    seconds = time.monotonic() - started
+    metrics = json.loads((run / "metrics.json").read_text())
+    with (run / "history.csv").open() as file:
+        epochs = list(csv.DictReader(file))
+    per_epoch = sum(float(epoch["seconds"]) for epoch in epochs) / len(epochs)
+    return row("rnnapps", metrics["test"], metrics["parameters"], seconds, per_epoch, len(epochs))
+
+
+def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> str:
+    """Trains the peer and keeps the epoch that is best on the slice; returns a row."""
+    started = time.monotonic()
+    keras.utils.set_random_seed(seed)
+    (texts, labels), *held_out = (read_phrases(file) for file in (train, dev, test))
+    vectorise = keras.layers.TextVectorization(max_tokens=20_000, output_sequence_length=50)
+    vectorise.adapt(texts)
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(20_000, 128),
+            keras.layers.Bidirectional(keras.layers.LSTM(64, return_sequences=True)),
+            keras.layers.Bidirectional(keras.layers.LSTM(64)),
+            keras.layers.Dense(1, activation="sigmoid"),
+        ]
+    )
+    model.compile("adam", "binary_crossentropy")
+    best, test_probabilities, epoch_seconds = -1.0, None, []
+    for _ in range(epochs):
+        epoch_started = time.monotonic()
+        model.fit(vectorise(texts), labels, batch_size=32, verbose=0)
+        epoch_seconds.append(time.monotonic() - epoch_started)
+        (dev_texts, dev_labels), (test_texts, test_labels) = held_out
+        dev_accuracy = np.mean(
+            (model.predict(vectorise(dev_texts), verbose=0)[:, 0] > 0.5) == dev_labels
+        )
+        if dev_accuracy > best:
+            best, test_probabilities = dev_accuracy, model.predict(vectorise(test_texts), verbose=0)
+    probabilities = np.concatenate([1 - test_probabilities, test_probabilities], axis=-1)
+    measured = rnnapps.metrics.classification(test_labels, probabilities)
+    seconds, per_epoch = time.monotonic() - started, float(np.mean(epoch_seconds))
+    return row("stock Keras", measured, model.count_params(), seconds, per_epoch, epochs)
+
+
+def read_phrases(file: Path) -> tuple[tf.Tensor, np.ndarray]:
+    """Reads the sentences and labels of a file of SST-2."""
+    with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return tf.constant([r["sentence"] for r in rows]), np.array([int(r["label"]) for r in rows])
+
+
+def row(
+    side: str, measured: dict, parameters: int, seconds: float, per_epoch: float, epochs: int
+) -> str:
+    """Writes one side's row of the table."""
+    return (
+        f"| {side} | {100 * measured['accuracy']:.2f} | {100 * measured['macro_f1']:.2f} "
+        f"| {measured['log_loss']:.3f} | {parameters:,} | {seconds:.0f} | {per_epoch:.1f} "
+        f"| {epochs} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
