@@ -31,7 +31,7 @@ import numpy as np
 import tensorflow as tf
 from sst2_slice import write_slice
 
-import rnnapps
+from rnnapps import metrics, serving
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
 COLUMNS = (
@@ -79,7 +79,7 @@ def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> N
     mixed = sorted(reviews, key=len)[:: len(reviews) // 200][:200]
     rng = np.random.default_rng(0)
     mixed = [mixed[i] for i in rng.permutation(len(mixed))]
-    model = rnnapps.load(export / "1")
+    model = serving.load(export / "1")
     together = np.array([answer["probabilities"] for answer in model.predict(mixed, 200)])
     alone = np.array([answer["probabilities"] for answer in model.predict(mixed, 1)])
     difference = np.max(np.abs(together - alone) / np.maximum(1, np.abs(alone)))
@@ -97,11 +97,11 @@ def pipeline(arguments: list[str], folder: Path, export: Path, seed: int) -> str
         stdout=subprocess.DEVNULL,
     )
     seconds = time.monotonic() - started
-    metrics = json.loads((run / "metrics.json").read_text())
+    measured = json.loads((run / "metrics.json").read_text())
     with (run / "history.csv").open() as file:
         epochs = list(csv.DictReader(file))
     per_epoch = sum(float(epoch["seconds"]) for epoch in epochs) / len(epochs)
-    return row("rnnapps", metrics["test"], metrics["parameters"], seconds, per_epoch, len(epochs))
+    return row("rnnapps", measured["test"], measured["parameters"], seconds, per_epoch, len(epochs))
 
 
 def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> str:
@@ -132,7 +132,7 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
         if dev_accuracy > best:
             best, test_probabilities = dev_accuracy, model.predict(vectorise(test_texts), verbose=0)
     probabilities = np.concatenate([1 - test_probabilities, test_probabilities], axis=-1)
-    measured = rnnapps.metrics.classification(test_labels, probabilities)
+    measured = metrics.classification(test_labels, probabilities)
     seconds, per_epoch = time.monotonic() - started, float(np.mean(epoch_seconds))
     return row("stock Keras", measured, model.count_params(), seconds, per_epoch, epochs)
 

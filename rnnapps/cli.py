@@ -1,7 +1,7 @@
 """The command line that all pipelines share.
 
-TensorFlow and everything that needs it is imported only where a command runs, so that `--help` and
-a mistyped flag are answered at once.
+TensorFlow and everything that needs it is imported when a command first uses it, so that `--help`
+and a mistyped flag are answered at once.
 """
 
 import contextlib
@@ -20,10 +20,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jsonargparse
+from etils import epy
 
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import from_mapping
 from rnnapps.tasks.task import Task
+
+with epy.lazy_imports():
+    import tqdm
+
+    from rnnapps import export, serving, training
+    from rnnapps.data.formats import rows
 
 log = logging.getLogger("rnnapps")
 
@@ -56,6 +63,8 @@ def main(
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
+        except BrokenPipeError:  # whoever read the answers has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
             return 2
@@ -64,8 +73,6 @@ def main(
 
 def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
     """Trains, evaluates and exports; returns the new version's folder."""
-    from rnnapps import export, training
-
     runs, versions = Path("runs") / task_class.name, Path(flags.export)
     out = Path(flags.out) if flags.out else export.next_version(runs)
     run = training.Run(out)
@@ -80,16 +87,12 @@ def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
 
 def _export(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
     """Exports a finished run again; returns the new version's folder."""
-    from rnnapps import training
-
     run = training.Run(flags.run)
     task, model = training.restore(task_class, run)
     return _finish(task, model, run.read_metrics(), run, Path(flags.export))
 
 
 def _finish(task, model, metrics, run, versions: Path) -> Path:
-    from rnnapps import export
-
     version = export.write(task, model, metrics, versions)
     run.finish(version)
     test = ", ".join(f"{name} {value:.4f}" for name, value in metrics["test"].items())
@@ -99,8 +102,6 @@ def _finish(task, model, metrics, run, versions: Path) -> Path:
 
 def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     """Measures an export; the last line is one JSON object of metrics."""
-    from rnnapps import export
-
     task, model = export.read(task_class, Path(flags.model), **_given(task_class.Data, flags))
     examples = task.load_all() if flags.split == "all" else task.load()[flags.split]
     evaluation = task.evaluate(model, examples)
@@ -110,10 +111,6 @@ def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
 
 def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     """Answers inputs in order, as they are read."""
-    import tqdm
-
-    from rnnapps import export, serving
-
     options = _config(task_class.PredictOptions, flags)
     model = serving.load(flags.model)
     task = export.read_task(task_class, Path(flags.model))
@@ -131,8 +128,6 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
 
 def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:
     """Shows the answers to a few inputs, each under its input."""
-    from rnnapps import export, serving
-
     task = export.read_task(task_class, version)
     options = task_class.PredictOptions()
     for example, answer in zip(examples, serving.load(version).predict(examples), strict=True):
@@ -172,9 +167,9 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     predict.add_argument("--batch_size", type=int, default=64, help="inputs answered at once")
     predict.add_class_arguments(task_class.PredictOptions, as_group=False)
 
-    export = _Parser(description="Export a finished run again.", allow_abbrev=False)
-    export.add_argument("--run", type=str, required=True, help="the run folder")
-    export.add_argument("--export", type=str, **versions)
+    again = _Parser(description="Export a finished run again.", allow_abbrev=False)
+    again.add_argument("--run", type=str, required=True, help="the run folder")
+    again.add_argument("--export", type=str, **versions)
 
     parser = _Parser(
         description=f"{task_class.__doc__.partition(chr(10))[0]} Without a command: train on the "
@@ -185,7 +180,7 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     commands.add_subcommand("train", train, help="train, evaluate and export")
     commands.add_subcommand("evaluate", evaluate, help="measure an exported model")
     commands.add_subcommand("predict", predict, help="answer inputs with an exported model")
-    commands.add_subcommand("export", export, help="export a finished run again")
+    commands.add_subcommand("export", again, help="export a finished run again")
     return parser
 
 
@@ -237,8 +232,6 @@ def _given(config_class: type, flags: jsonargparse.Namespace) -> dict[str, Any]:
 
 def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
     """Reads the inputs: arguments, the lines of a file, or those of standard input."""
-    from rnnapps.data.formats import rows
-
     if flags.inputs and flags.input:
         raise UserError("give inputs as arguments or in a file, not both")
     if flags.inputs:

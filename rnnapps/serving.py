@@ -25,10 +25,9 @@ def load(directory: str | Path) -> "ServedModel":
     """
     directory = Path(directory)
     if not (directory / "saved_model.pb").exists():
-        versions = sorted(
-            (child for child in directory.glob("*/saved_model.pb")), key=lambda p: p.parent.name
-        )
-        hint = f"; did you mean {versions[-1].parent}?" if versions else ""
+        versions = [child.parent for child in directory.glob("[0-9]*/saved_model.pb")]
+        latest = max(versions, key=lambda version: int(version.name), default=None)
+        hint = f"; did you mean {latest}?" if latest else ""
         raise UserError(f"{directory} is not an exported model: it has no saved_model.pb{hint}")
     return ServedModel(directory)
 
@@ -60,12 +59,7 @@ class ServedModel:
         """
         function = self.signatures[signature]
         specs = function.structured_input_signature[1]
-        tensors = {
-            name: tf.reshape(tf.constant(value, specs[name].dtype), _known(specs[name].shape))
-            if not np.size(value)
-            else tf.constant(value, specs[name].dtype)
-            for name, value in inputs.items()
-        }
+        tensors = {name: _tensor(value, specs[name]) for name, value in inputs.items()}
         return {name: _plain(value) for name, value in function(**tensors).items()}
 
     def predict(self, inputs: Sequence[Any], batch_size: int = 64) -> list[dict[str, Any]]:
@@ -77,7 +71,12 @@ class ServedModel:
 
         Returns:
             One dict for each input, in order: the signature's outputs by name.
+
+        Raises:
+            TypeError: `inputs` is a single text.
         """
+        if isinstance(inputs, str | bytes):
+            raise TypeError(f"predict takes a list of inputs. Received: {inputs!r}")
         (name,) = self.signatures["serving_default"].structured_input_signature[1]
         answers = []
         for start in range(0, len(inputs), batch_size):
@@ -87,8 +86,10 @@ class ServedModel:
         return answers
 
 
-def _known(shape: tf.TensorShape) -> list[int]:
-    return [size or 0 for size in shape.as_list()]
+def _tensor(value: Any, spec: tf.TensorSpec) -> tf.Tensor:
+    # An empty list does not tell its own shape.
+    shape = None if np.size(value) else [size or 0 for size in spec.shape]
+    return tf.constant(value, spec.dtype, shape)
 
 
 def _plain(value: tf.Tensor) -> Any:

@@ -192,7 +192,7 @@ def _draw(
     history: dict[str, list[float]],
 ) -> None:
     objective = task.objective()
-    pictures = {"curves": curves(history, objective.monitor, objective.mode, objective.dev_loss)}
+    pictures = {"curves": curves(history, objective.panels, objective.monitor, objective.mode)}
     pictures |= task.figures(model, splits["test"], evaluations["test"])
     for name, picture in pictures.items():
         picture.savefig(run.figures / f"{name}.png", dpi=120)

@@ -77,6 +77,8 @@ def test_predict_takes_and_gives_plain_python(clean, trained):
     assert [answer["label"] for answer in answers] == clean["together"][0]
     assert all(type(p) is float for answer in answers for p in answer["probabilities"])
     assert model.predict([]) == []
+    with pytest.raises(TypeError, match="Received: 'A lovely film!'"):
+        model.predict("A lovely film!")
     vectors = model.call("encode", text=TEXTS)["vector"]
     assert np.allclose(vectors, clean["together"][2], rtol=0, atol=1e-6)
     assert model.call("encode", text=[]) == {"vector": []}

@@ -7,30 +7,28 @@ from matplotlib.ticker import MaxNLocator
 
 
 def curves(
-    history: Mapping[str, Sequence[float]], monitor: str, mode: str, dev_loss: str
+    history: Mapping[str, Sequence[float]],
+    panels: Sequence[tuple[str, str]],
+    monitor: str,
+    mode: str,
 ) -> Figure:
-    """Draws the losses and the dev metric over epochs, and marks the epoch that was kept.
+    """Draws metrics of train and dev over epochs, and marks the epoch that was kept.
 
     Args:
-        history: values by name, one an epoch: `loss`, and `val_<name>` for the two dev metrics.
+        history: values by name, one an epoch; those of the dev split under `val_<name>`.
+        panels: for each panel the name of a training metric and of the dev metric beside it.
         monitor: the name of the dev metric that chooses the epoch.
         mode: whether the larger (`max`) or the smaller (`min`) value of it is better.
-        dev_loss: the name of the dev metric to draw beside the training loss.
     """
     chosen = history[f"val_{monitor}"]
-    best = chosen.index((max if mode == "max" else min)(chosen)) + 1
+    kept = chosen.index((max if mode == "max" else min)(chosen)) + 1
     epochs = range(1, len(chosen) + 1)
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    left.plot(epochs, history["loss"], "o-", markersize=3, label="train loss")
-    left.plot(epochs, history[f"val_{dev_loss}"], "o-", markersize=3, label=f"dev {dev_loss}")
-    left.set(xlabel="epoch", ylabel="loss", ylim=(0, None))
-    if monitor in history:
-        right.plot(epochs, history[monitor], "o-", markersize=3, label="train")
-    right.plot(epochs, chosen, "o-", markersize=3, color="C1", label="dev")
-    right.set(xlabel="epoch", ylabel=monitor)
-    for axes in (left, right):
-        axes.axvline(best, color="0.6", linestyle=":", label="kept")
+    figure = Figure(figsize=(4.5 * len(panels), 3.6), layout="constrained")
+    for axes, (train, dev) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        axes.plot(epochs, history[train], "o-", markersize=3, label=f"train {train}")
+        axes.plot(epochs, history[f"val_{dev}"], "o-", markersize=3, label=f"dev {dev}")
+        axes.axvline(kept, color="0.6", linestyle=":", label="kept")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("epoch")
         axes.legend()
     return figure

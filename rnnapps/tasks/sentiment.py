@@ -234,7 +234,7 @@ class Sentiment(Task):
             step_metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
             monitor="log_loss",
             mode="min",
-            dev_loss="log_loss",
+            panels=(("loss", "log_loss"), ("accuracy", "accuracy")),
         )
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:

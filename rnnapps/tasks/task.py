@@ -29,14 +29,14 @@ class Objective:
         step_metrics: cheap metrics shown while an epoch runs.
         monitor: the name, among `Task.evaluate`'s, of the dev metric that chooses.
         mode: whether the larger (`max`) or the smaller (`min`) value is better.
-        dev_loss: the name of the dev metric that the training loss is drawn beside.
+        panels: what the training curves show: pairs of a training metric and a dev metric.
     """
 
     loss: "keras.losses.Loss"
     step_metrics: "list[keras.metrics.Metric]"
     monitor: str
     mode: Literal["max", "min"]
-    dev_loss: str
+    panels: tuple[tuple[str, str], ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,15 @@ import hypothesis.strategies as st
 import pytest
 import tensorflow as tf
 
-from rnnapps.data.text import Vocabulary, characters, count_tokens, normalise, words
+from rnnapps.data.text import (
+    Vocabulary,
+    add_affixes,
+    characters,
+    count_tokens,
+    normalise,
+    with_affixes,
+    words,
+)
 
 
 def split(text: str | bytes) -> list[str]:
@@ -71,6 +79,28 @@ def test_characters():
     assert characters(normalise(tf.constant("Né o"))).numpy().tolist() == [
         character.encode() for character in "né o"
     ]
+
+
+def test_affixes_of_exact_words():
+    assert with_affixes(tf.constant(["boring", "été", "a"])).numpy().tolist() == [
+        [text.encode() for text in row]
+        for row in (
+            ("boring", "^bor", "^borin", "ng$", "ing$"),
+            ("été", "^été", "^été", "té$", "été$"),
+            ("a", "^a", "^a", "a$", "a$"),
+        )
+    ]
+    assert with_affixes(tf.constant([], tf.string)).shape == (0, 5)
+
+
+@hypothesis.given(st.text())
+@hypothesis.settings(deadline=None, max_examples=100)
+def test_affixes_are_counted_as_the_graph_makes_them(text):
+    tokens = words(normalise(tf.constant(text)))
+    made = collections.Counter(
+        feature.decode() for row in with_affixes(tokens).numpy() for feature in row
+    )
+    assert add_affixes(collections.Counter(split(text))) == made
 
 
 def test_count_tokens():

@@ -19,9 +19,11 @@ def test_curves_mark_the_epoch_that_was_kept():
         "val_accuracy": [0.6, 0.8, 0.7],
         "val_log_loss": [0.8, 0.5, 0.6],
     }
-    left, right = curves(history, "accuracy", "max", "log_loss").axes
+    panels = (("loss", "log_loss"), ("accuracy", "accuracy"))
+    left, right = curves(history, panels, "accuracy", "max").axes
     drawn = {line.get_label(): list(line.get_ydata()) for line in (*left.lines, *right.lines)}
-    assert drawn["train loss"] == history["loss"] and drawn["dev"] == history["val_accuracy"]
+    assert drawn["train loss"] == history["loss"]
+    assert drawn["dev accuracy"] == history["val_accuracy"]
     assert all(axes.lines[-1].get_xdata()[0] == 2 for axes in (left, right))
-    left, _ = curves(history, "log_loss", "min", "log_loss").axes
+    left, _ = curves(history, panels, "log_loss", "min").axes
     assert left.lines[-1].get_xdata()[0] == 2

@@ -31,7 +31,21 @@ def test_is_an_embedding_read_by_the_encoder():
 
 def test_embeddings_start_small():
     embeddings = text_encoder().embedding.embeddings.numpy()
-    assert 0.03 < np.abs(embeddings).max() <= 0.05
+    assert 0.15 < np.abs(embeddings).max() <= 0.25
+
+
+def test_the_ids_of_one_token_are_summed():
+    encoder = TextEncoder(10, 3, SequenceEncoder("lstm", 4))
+    encoder.build((None, None, None))
+    ids = np.array([[[5, 2], [7, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]], "int32")
+    outputs, _ = encoder(ids)
+    embedded = np.array(encoder.embedding.embeddings)[ids].sum(axis=2)
+    expected, _ = encoder.encoder(embedded, mask=ids[:, :, 0] != 0)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(encoder.compute_mask(ids), ids[:, :, 0] != 0)
+    assert encoder.compute_output_shape(ids.shape)[0] == outputs.shape
+    single, _ = encoder(ids[:, :, :1])
+    np.testing.assert_allclose(single, encoder(ids[:, :, 0])[0], rtol=1e-6, atol=1e-7)
 
 
 def test_padding_is_neither_seen_nor_trained():

@@ -1,5 +1,7 @@
 """The sentiment script and the configuration file beside it."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,3 +36,22 @@ def test_the_script_prints_the_configuration_that_it_would_use(tmp_path):
     shown = yaml.safe_load(shown)
     assert (shown["units"], shown["columns"], shown["pooling"]) == (7, "a,b", "mean")
     assert list(tmp_path.iterdir()) == [config]
+
+
+def test_the_bare_command_trains_exports_and_answers_the_documents_examples(tmp_path):
+    """The default model on the bundled sample, as a newcomer first meets it."""
+    done = subprocess.run(
+        [sys.executable, PIPELINES / "sentiment.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=os.environ | {"TFDS_DATA_DIR": str(tmp_path / "tfds")},
+    )
+    version = tmp_path / "saved_models" / "sentiment" / "1"
+    metrics = json.loads((version / "metrics.json").read_text())
+    assert metrics["test"]["accuracy"] >= 0.98
+    shown = done.stdout.splitlines()[-5:]
+    assert shown[0].startswith("This café is great") and shown[1].split()[0] == "positive"
+    assert shown[3].startswith("There is nothing to like") and shown[4].split()[0] == "negative"
+    assert (tmp_path / "runs" / "sentiment" / "1" / "figures" / "confusion.png").exists()
