@@ -82,9 +82,10 @@ def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Turns a number that jsonargparse has checked, which YAML cannot write, into a plain one."""
-    base = next((kind for kind in (int, float) if type(value) in kind.__subclasses__()), None)
-    return value if base is None or isinstance(value, bool) else base(value)
+    """Turns a number of jsonargparse's own types, which YAML cannot write, into a plain one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return int(value) if isinstance(value, int) else float(value)
 
 
 def write_config(config: Any, file: Path) -> None:

@@ -138,7 +138,7 @@ class Sentiment(Task):
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
         if batch_size == "auto":
-            batch_size = max(b for b in (32, 64, 128) if b == 32 or 400 * b <= classes.total())
+            batch_size = max(b for b in (32, 64, 128) if b == 32 or 300 * b <= classes.total())
         self.config = dataclasses.replace(config, max_length=max_length, batch_size=batch_size)
         counts = np.zeros(max_length + 1, int)
         for length, count in lengths.items():
