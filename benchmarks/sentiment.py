@@ -139,7 +139,8 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
 
 def read_phrases(file: Path) -> tuple[tf.Tensor, np.ndarray]:
     """Reads the sentences and labels of a file of SST-2."""
-    with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as handle:
+    opener = gzip.open if file.suffix == ".gz" else open
+    with opener(file, "rt", encoding="utf-8", newline="\n") as handle:
         rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
     return tf.constant([r["sentence"] for r in rows]), np.array([int(r["label"]) for r in rows])
 

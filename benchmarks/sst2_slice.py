@@ -7,8 +7,6 @@ phrase of theirs out of the training rows, so that of two rows of which one cont
 either both are trained on or neither is.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from collections.abc import Iterator

@@ -6,13 +6,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    # TensorFlow takes seconds to import, which `--help` and `import rnnapps.layers` need not pay.
+    # TensorFlow takes seconds to import, which `--help` need not pay.
     if name == "load":
         from rnnapps.serving import load
 
         return load
-    if name == "train":
-        from rnnapps.training import train
-
-        return train
     raise AttributeError(f"module 'rnnapps' has no attribute {name!r}")

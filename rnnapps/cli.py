@@ -21,7 +21,9 @@ from typing import Any, Literal
 
 import jsonargparse
 from etils import epy
+from jsonargparse.typing import PositiveInt
 
+from rnnapps import folders
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import from_mapping
 from rnnapps.tasks.task import Task
@@ -66,20 +68,23 @@ def main(
         except BrokenPipeError:  # whoever read the answers has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
-            print(f"error: {error.strerror}: {error.filename}", file=sys.stderr)
+            print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
             return 2
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 130
     return 0
 
 
 def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
     """Trains, evaluates and exports; returns the new version's folder."""
     runs, versions = Path("runs") / task_class.name, Path(flags.export)
-    out = Path(flags.out) if flags.out else export.next_version(runs)
+    out = Path(flags.out) if flags.out else folders.next_version(runs)
     run = training.Run(out)
     if run.export is not None:
         print(f"{out} is finished; its export is {run.export}")
         return run.export
-    export.require_writable(versions)
+    folders.require_writable(versions)
     task = task_class(_config(task_class.Config, flags))
     model, metrics = training.train(task, out, progress=sys.stderr.isatty())
     return _finish(task, model, metrics, run, versions)
@@ -93,7 +98,11 @@ def _export(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
 
 
 def _finish(task, model, metrics, run, versions: Path) -> Path:
-    version = export.write(task, model, metrics, versions)
+    try:
+        version = export.write(task, model, metrics, versions)
+    except UserError as error:
+        again = f"The trained run is whole: `export --run {run.path}` exports it."
+        raise UserError(f"{error}\n{again}") from error
     run.finish(version)
     test = ", ".join(f"{name} {value:.4f}" for name, value in metrics["test"].items())
     print(f"test: {test}\nrun: {run.path}\nexport: {version}")
@@ -103,7 +112,15 @@ def _finish(task, model, metrics, run, versions: Path) -> Path:
 def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     """Measures an export; the last line is one JSON object of metrics."""
     task, model = export.read(task_class, Path(flags.model), **_given(task_class.Data, flags))
-    examples = task.load_all() if flags.split == "all" else task.load()[flags.split]
+    try:
+        examples = task.load_all() if flags.split == "all" else task.load()[flags.split]
+        task.check({flags.split: examples})
+    except UserError as error:
+        if flags.data is None:
+            raise UserError(f"{error}\n`--data` names other data than the model's own.") from error
+        if flags.split != "all":
+            raise UserError(f"{error}\n`--split all` measures every row.") from error
+        raise
     evaluation = task.evaluate(model, examples)
     print(evaluation.report)
     print(json.dumps(evaluation.metrics))
@@ -115,7 +132,8 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     model = serving.load(flags.model)
     task = export.read_task(task_class, Path(flags.model))
     total = cut = 0
-    with tqdm.tqdm(disable=not sys.stderr.isatty()) as progress:
+    quiet = not sys.stderr.isatty() or sys.stdout.isatty()
+    with tqdm.tqdm(disable=quiet) as progress:
         for batch in _batches(_inputs(flags), flags.batch_size):
             for answer in model.predict(batch, flags.batch_size):
                 as_json = json.dumps(answer, ensure_ascii=False) if flags.json else None
@@ -164,7 +182,9 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     predict.add_argument("--model", type=str, **model)
     predict.add_argument("--input", type=str, help="a file of one input a line, or - for stdin")
     predict.add_argument("--json", action="store_true", help="print one JSON object a line")
-    predict.add_argument("--batch_size", type=int, default=64, help="inputs answered at once")
+    predict.add_argument(
+        "--batch_size", type=PositiveInt, default=64, help="inputs answered at once"
+    )
     predict.add_class_arguments(task_class.PredictOptions, as_group=False)
 
     again = _Parser(description="Export a finished run again.", allow_abbrev=False)
@@ -204,13 +224,15 @@ class _Parser(jsonargparse.ArgumentParser):
             )
             if takes and value:
                 message = f"--{flag} takes {takes}. Received: {next(filter(None, value.groups()))}"
+        message = re.sub(r"required: \w+\.(\w+)", r"required: --\1", message)
         raise UserError(" ".join(message.split()))
 
 
 def _kind(hint: Any) -> str:
     """Says in words what a type hint accepts."""
     if typing.get_origin(hint) is Literal:
-        return " or ".join(map(str, typing.get_args(hint)))
+        *others, last = map(str, typing.get_args(hint))
+        return f"{', '.join(others)} or {last}" if others else last
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(map(_kind, typing.get_args(hint)))
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
@@ -235,12 +257,13 @@ def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
     if flags.inputs and flags.input:
         raise UserError("give inputs as arguments or in a file, not both")
     if flags.inputs:
-        yield from flags.inputs
-        return
-    if flags.input is None and sys.stdin.isatty():
-        raise UserError("nothing to answer: give inputs as arguments, --input FILE or --input -")
-    source = flags.input or "-"
-    lines = enumerate(sys.stdin.buffer, 1) if source == "-" else rows.read_lines(source)
+        lines, source = enumerate(map(os.fsencode, flags.inputs), 1), "input"
+    elif flags.input in (None, "-"):
+        if flags.input is None and sys.stdin.isatty():
+            raise UserError("nothing to answer: give inputs, --input FILE or --input -")
+        lines, source = enumerate(sys.stdin.buffer, 1), "standard input"
+    else:
+        lines, source = rows.read_lines(flags.input), flags.input
     for number, raw in lines:
         text, reason = rows.decode(raw.removesuffix(b"\n").removesuffix(b"\r"))
         if reason is not None:
@@ -265,7 +288,7 @@ def _import_tensorflow() -> None:
         try:
             import tensorflow
 
-            tensorflow.config.list_physical_devices("GPU")
+            tensorflow.config.list_physical_devices("GPU")  # has greetings of its own
         except BaseException:
             greetings.seek(0)
             os.write(kept, greetings.read())

@@ -18,6 +18,7 @@ import tensorflow as tf
 import rnnapps
 from rnnapps import serving
 from rnnapps.errors import UserError
+from rnnapps.folders import next_version
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Task
 
@@ -26,14 +27,16 @@ log = logging.getLogger("rnnapps")
 # Runs in a process of its own that has nothing but TensorFlow, as a server would.
 _RELOAD = """
 import sys
+sys.modules["keras"] = sys.modules["rnnapps"] = None
 import numpy as np
 import tensorflow as tf
 
 model, folder = sys.argv[1:]
-inputs = np.load(f"{folder}/inputs.npz", allow_pickle=True)
 loaded = tf.saved_model.load(model)
-outputs = loaded.signatures["serving_default"](**{k: tf.constant(v) for k, v in inputs.items()})
-np.savez(f"{folder}/outputs.npz", **{k: v.numpy() for k, v in outputs.items()})
+for name, function in loaded.signatures.items():
+    inputs = np.load(f"{folder}/{name}.npz", allow_pickle=True)
+    outputs = function(**{k: tf.constant(v) for k, v in inputs.items()})
+    np.savez(f"{folder}/{name}.npz", **{k: v.numpy() for k, v in outputs.items()})
 """
 
 
@@ -67,8 +70,8 @@ def write(
             version = Path(scratch) / "version"
             module = _save(task, model, version)
             write_config(task.config, version / "config.yaml")
-            (version / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-            (version / "MODEL_CARD.md").write_text(_model_card(task, module, metrics))
+            _write(version / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+            _write(version / "MODEL_CARD.md", _model_card(task, module, metrics))
             _check(module, version, task.probe())
             return _rename_to_next(version, directory)
     except OSError as error:
@@ -107,22 +110,6 @@ def read(task_class: type[Task], directory: Path, **changes: Any) -> tuple[Task,
     return task, model
 
 
-def require_writable(directory: Path) -> None:
-    """Raises UserError where `write` could not make a version, before anything is computed."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".writing-", dir=directory):
-            pass
-    except OSError as error:
-        raise UserError(f"cannot write to {directory}: {error.strerror}") from error
-
-
-def next_version(directory: Path) -> Path:
-    """Returns `directory/<n>` for the smallest integer above those that are there."""
-    taken = [int(child.name) for child in directory.glob("*") if child.name.isdecimal()]
-    return directory / str(max(taken, default=0) + 1)
-
-
 def _save(task: Task, model: keras.Model, version: Path) -> tf.Module:
     with tempfile.TemporaryDirectory() as state:
         for name, content in task.state().items():
@@ -139,12 +126,17 @@ def _save(task: Task, model: keras.Model, version: Path) -> tf.Module:
     return module
 
 
-def _check(module: tf.Module, version: Path, probe: Mapping[str, tf.Tensor]) -> None:
-    expected = module.functions["serving_default"](**probe)
+def _write(file: Path, text: str) -> None:
+    file.write_text(text, encoding="utf-8")
+
+
+def _check(module: tf.Module, version: Path, probe: Mapping[str, Mapping[str, tf.Tensor]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        np.savez(f"{folder}/inputs.npz", **{name: value.numpy() for name, value in probe.items()})
+        for name, inputs in probe.items():
+            arrays = {key: value.numpy() for key, value in inputs.items()}
+            np.savez(f"{folder}/{name}.npz", **arrays)
         clean = subprocess.run(
-            [sys.executable, "-I", "-c", _RELOAD, str(version.resolve()), folder],
+            [sys.executable, "-P", "-c", _RELOAD, str(version.resolve()), folder],
             cwd=folder,
             env=os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"},
             capture_output=True,
@@ -152,9 +144,10 @@ def _check(module: tf.Module, version: Path, probe: Mapping[str, tf.Tensor]) -> 
         )
         if clean.returncode:
             raise RuntimeError(f"the export does not load in a clean process:\n{clean.stderr}")
-        with np.load(f"{folder}/outputs.npz", allow_pickle=True) as served:
-            for name, value in expected.items():
-                _compare(name, value.numpy(), served[name])
+        for name, inputs in probe.items():
+            with np.load(f"{folder}/{name}.npz", allow_pickle=True) as served:
+                for key, value in module.functions[name](**inputs).items():
+                    _compare(f"{name}: {key}", value.numpy(), served[key])
 
 
 def _compare(name: str, expected: np.ndarray, served: np.ndarray) -> None:

@@ -14,7 +14,8 @@ def classification(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, f
         probabilities: float array of shape `[examples, classes]`.
 
     Returns:
-        `accuracy` and `macro_f1` (0 to 1), `log_loss` (nats an example) and `calibration_error`.
+        `accuracy` and `macro_f1` (0 to 1; a class that does not occur counts as 0 in its mean),
+        `log_loss` (nats an example) and `calibration_error`.
     """
     classes = range(probabilities.shape[-1])
     predicted = probabilities.argmax(-1)  # [examples]
@@ -59,7 +60,7 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> np
 def classification_report(labels: np.ndarray, predicted: np.ndarray, names: Sequence[str]) -> str:
     """Writes precision, recall and F1 by class with the counts behind them, as a table."""
     counts = confusion(labels, predicted, len(names))  # [classes, classes]
-    precision, recall, f1, support = sklearn_metrics.precision_recall_fscore_support(
+    precision, recall, f1, _ = sklearn_metrics.precision_recall_fscore_support(
         labels, predicted, labels=range(len(names)), zero_division=0
     )
     width = max(len("class"), *map(len, names))
@@ -67,6 +68,6 @@ def classification_report(labels: np.ndarray, predicted: np.ndarray, names: Sequ
     for i, name in enumerate(names):
         rows.append(
             f"{name:{width}}  {precision[i]:9.4f}  {recall[i]:6.4f}  {f1[i]:6.4f}"
-            f"  {support[i]:8d}  {counts[:, i].sum():9d}  {counts[i, i]:5d}"
+            f"  {counts[i].sum():8d}  {counts[:, i].sum():9d}  {counts[i, i]:5d}"
         )
     return "\n".join(rows)

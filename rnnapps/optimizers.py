@@ -14,6 +14,7 @@ class AveragingAdam(keras.optimizers.Adam):
 
     so that the window grows with the run and the first, random weights are soon forgotten. The
     average lies flatter than any of the weights that it is made of, and usually generalises better.
+    (Keras' own `use_ema` has a fixed window, in which a short run never forgets its beginning.)
 
     Args:
         learning_rate: the step size. Defaults to 0.001.
@@ -61,19 +62,3 @@ class AveragingAdam(keras.optimizers.Adam):
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
         return {**super().get_config(), "momentum": self.momentum}
-
-
-class AveragedEpochs(keras.callbacks.Callback):
-    """Puts the averages of `AveragingAdam` in the weights' place between epochs.
-
-    Callbacks that come after it measure and save the averages; training goes on with the weights.
-    """
-
-    def on_epoch_end(self, epoch, logs=None):
-        """Swaps the averages in."""
-        self.model.optimizer.swap()
-
-    def on_epoch_begin(self, epoch, logs=None):
-        """Swaps the weights back in."""
-        if epoch > 0:
-            self.model.optimizer.swap()

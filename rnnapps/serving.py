@@ -42,7 +42,10 @@ class ServedModel:
     def __init__(self, directory: Path):
         self.directory = directory
         # Kept for as long as the signatures: TensorFlow frees the variables with it.
-        self._loaded = tf.saved_model.load(directory)
+        try:
+            self._loaded = tf.saved_model.load(directory)
+        except (OSError, tf.errors.OpError) as error:
+            raise UserError(f"{directory} is damaged: {error}") from error
         self.signatures = self._loaded.signatures
 
     @property

@@ -1,5 +1,6 @@
 """Training any task: from raw splits to a measured model in a run folder."""
 
+import dataclasses
 import json
 import logging
 import time
@@ -11,7 +12,8 @@ import tensorflow as tf
 
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
-from rnnapps.optimizers import AveragedEpochs, AveragingAdam
+from rnnapps.folders import require_writable
+from rnnapps.optimizers import AveragingAdam
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Evaluation, Splits, Task
 
@@ -38,24 +40,34 @@ class Run:
 
     @property
     def export(self) -> Path | None:
-        """The export that finished the run, or None while there is none."""
+        """The export that finished the run, or None where there is none in its place."""
         if not self._exported.exists():
             return None
-        return Path(self._exported.read_text(encoding="utf-8").strip())
+        export = Path(self._exported.read_text(encoding="utf-8").strip())
+        return export if export.exists() else None
+
+    def require_new(self) -> None:
+        """Raises UserError where a run could not be started in this folder."""
+        require_writable(self.path)
+        if self.metrics.exists():
+            raise UserError(
+                f"{self.path} holds a trained model without its export: "
+                f"`export --run {self.path}` makes it again"
+            )
+        if self.path.exists() and any(self.path.iterdir()):
+            raise UserError(f"{self.path} is not empty: give another folder, or remove it")
 
     def start(self, task: Task) -> None:
         """Makes the folder and writes what the adapted task is made of."""
-        if self.path.exists() and any(self.path.iterdir()):
-            raise UserError(f"{self.path} is not empty: give another folder, or remove it")
         for folder in (self.best_weights.parent, self.state, self.figures):
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
         write_config(task.config, self.config)
         for name, content in task.state().items():
             (self.state / name).write_bytes(content)
 
     def finish(self, export: Path) -> None:
         """Notes the export of the run's model."""
-        self._exported.write_text(f"{export}\n", encoding="utf-8")
+        self._exported.write_text(f"{export.resolve()}\n", encoding="utf-8")
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`."""
@@ -82,20 +94,29 @@ def train(
     """
     started = time.monotonic()
     run = Run(out)
-    splits = task.load() if splits is None else splits
+    run.require_new()
+    if splits is None:
+        splits = task.load()
+    else:
+        task.config = dataclasses.replace(
+            task.config, data="in-memory", dev_data=None, test_data=None
+        )
+    task.check(splits)
     task.adapt(splits["train"])
-    run.start(task)
     for name, examples in splits.items():
-        task.warn_of_cuts(task.count_cut(examples), int(examples.cardinality()), f"{name} examples")
-    model, history = fit(task, splits, run, progress)
+        cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
+        task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
+    model = compiled(task)
+    run.start(task)
+    history = fit(model, task, splits, run, progress)
     evaluations = {name: task.evaluate(model, examples) for name, examples in splits.items()}
     metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
     metrics["seconds"] = round(time.monotonic() - started, 1)
     metrics["examples"] = {name: int(split.cardinality()) for name, split in splits.items()}
     metrics["parameters"] = model.count_params()
     run.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
-    _draw(run, task, model, splits, evaluations, history)
     log.info("%s", evaluations["test"].report)
+    _draw(run, task, model, splits, evaluations, history)
     return model, metrics
 
 
@@ -110,20 +131,8 @@ def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
     return task, model
 
 
-def fit(
-    task: Task, splits: Splits, run: Run, progress: bool = False
-) -> tuple[keras.Model, dict[str, list[float]]]:
-    """Fits a new model of an adapted task.
-
-    Args:
-        task: the adapted task.
-        splits: raw examples; `train` and `dev` are used.
-        run: the run folder, started.
-        progress: whether to show a progress bar.
-
-    Returns:
-        The model with the weights of the best epoch, and the values of each epoch by name.
-    """
+def compiled(task: Task) -> keras.Model:
+    """Builds and compiles a new model of an adapted task, from the configured seed."""
     config, objective = task.config, task.objective()
     keras.utils.set_random_seed(config.seed)
     model = task.build()
@@ -135,28 +144,64 @@ def fit(
         weighted_metrics=objective.step_metrics,
         jit_compile=False,
     )
+    return model
+
+
+def fit(
+    model: keras.Model, task: Task, splits: Splits, run: Run, progress: bool = False
+) -> dict[str, list[float]]:
+    """Fits a compiled model, and leaves it with the weights of the best epoch on the dev split.
+
+    Args:
+        model: the model.
+        task: the adapted task.
+        splits: raw examples; `train` and `dev` are used.
+        run: the run folder, started.
+        progress: whether to show a progress bar.
+
+    Returns:
+        The values of each epoch by name.
+    """
+    config, objective = task.config, task.objective()
     monitor = {"monitor": f"val_{objective.monitor}", "mode": objective.mode}
+    callbacks = [
+        AveragedEpochs(),
+        DevEvaluation(task, splits["dev"]),
+        keras.callbacks.ModelCheckpoint(
+            run.best_weights, save_best_only=True, save_weights_only=True, **monitor
+        ),
+        keras.callbacks.EarlyStopping(patience=config.patience, **monitor),
+        keras.callbacks.CSVLogger(run.history),
+        keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
+    ]
+    if config.learning_rate_decay < 1:
+        decay = {"factor": config.learning_rate_decay, "patience": config.decay_patience}
+        callbacks.append(keras.callbacks.ReduceLROnPlateau(**decay, **monitor))
     history = model.fit(
         task.batches(splits["train"], training=True),
         epochs=config.epochs,
         shuffle=False,  # the batches bring their own order
         verbose=1 if progress else 0,
-        callbacks=[
-            AveragedEpochs(),
-            DevEvaluation(task, splits["dev"]),
-            keras.callbacks.ModelCheckpoint(
-                run.best_weights, save_best_only=True, save_weights_only=True, **monitor
-            ),
-            keras.callbacks.ReduceLROnPlateau(
-                factor=config.learning_rate_decay, patience=config.decay_patience, **monitor
-            ),
-            keras.callbacks.EarlyStopping(patience=config.patience, **monitor),
-            keras.callbacks.CSVLogger(run.history),
-            keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-        ],
+        callbacks=callbacks,
     )
     model.load_weights(run.best_weights)
-    return model, history.history
+    return history.history
+
+
+class AveragedEpochs(keras.callbacks.Callback):
+    """Puts the averages of `AveragingAdam` in the weights' place between epochs.
+
+    Callbacks that come after it measure and save the averages; training goes on with the weights.
+    """
+
+    def on_epoch_end(self, epoch, logs=None):
+        """Swaps the averages in."""
+        self.model.optimizer.swap()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Swaps the weights back in."""
+        if epoch > 0:
+            self.model.optimizer.swap()
 
 
 class DevEvaluation(keras.callbacks.Callback):
@@ -172,7 +217,9 @@ class DevEvaluation(keras.callbacks.Callback):
 
     def __init__(self, task: Task, examples: tf.data.Dataset):
         super().__init__()
-        self._task, self._examples = task, examples
+        self._task = task
+        # Read once where that costs little memory: a carved split is found by reading all the data.
+        self._examples = examples.cache() if examples.cardinality() <= 20_000 else examples
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         self._started = time.monotonic()

@@ -45,6 +45,22 @@ def table(lines: list[str], header: str = "text,label") -> str:
     return "\n".join([header, *lines]) + "\n"
 
 
+def test_settings_at_their_bounds_train(run, reviews):
+    bounds = ["--learning_rate_decay=1", "--weight_average=0", "--clip_norm=0", "--dropout=0"]
+    bounds += ["--patience=0", "--decay_patience=0", "--recurrent_dropout=0.99", "--buckets=1"]
+    assert run("train", f"--data={reviews}", *SMALL, *bounds)[0] == 0
+    status, _, err = run("train", f"--data={reviews}", "--learning_rate=1e38", *SMALL)
+    assert status == 2 and "lower learning_rate" in err
+
+
+def test_a_kept_configuration_trains_the_same_model(run, trained):
+    config = f"--config={trained[0]}/config.yaml"
+    status, out, _ = run("train", config, "--out=again", "--export=versions")
+    assert status == 0
+    one, two = (json.loads(Path(f, "metrics.json").read_text()) for f in (trained[0], "again"))
+    assert one["test"] == two["test"]
+
+
 def test_a_run_folder_holds_what_is_documented(trained):
     run, _ = trained
     names = {"config.yaml", "history.csv", "checkpoints", "tensorboard", "figures", "metrics.json"}
@@ -98,6 +114,8 @@ def test_evaluate_reads_other_data_with_the_kept_columns(run, trained):
     data = write("few.csv", table(["a lovely film,positive", "a dull film,negative"]))
     status, out, _ = run("evaluate", f"--model={trained[1]}", f"--data={data}", "--split=all")
     assert status == 0 and json.loads(out.splitlines()[-1])["log_loss"] > 0
+    status, _, err = run("evaluate", f"--model={trained[1]}", f"--data={data}")
+    assert status == 2 and "`--split all` measures every row" in err
     write("few.csv", table(["a lovely film,positive", "a dull film,negative"], "review,label"))
     command = ["evaluate", f"--model={trained[1]}", f"--data={data}", "--split=all"]
     status, _, err = run(*command)
@@ -138,6 +156,7 @@ def test_export_again_makes_the_next_version(run, trained, tmp_path):
         status, out, _ = run("export", f"--run={trained[0]}", "--export=versions")
         assert status == 0 and f"export: versions/{number}" in out
     (trained[0] / "exported").write_text(f"{trained[1]}\n")
+    assert run("train", f"--out={trained[0]}")[1].strip().endswith(f"its export is {trained[1]}")
     one, two = (
         tf.saved_model.load(version).signatures["serving_default"](text=tf.constant(["a film"]))
         for version in (trained[1], "versions/2")
@@ -202,7 +221,7 @@ def test_a_label_that_only_test_has_is_refused(run):
     test = write("test.csv", table(["a fair film,neutral"]))
     status, _, err = run("train", f"--data={data}", f"--test_data={test}", *SMALL)
     assert status == 2 and len(err.splitlines()) == 1
-    assert "'neutral' of 1 rows in the test split" in err and "neg, pos" in err
+    assert "'neutral' (rows: 1) in the test split" in err and "neg, pos" in err
 
 
 @pytest.mark.parametrize("flag", ["--out", "--export"])
@@ -213,14 +232,26 @@ def test_an_output_folder_that_cannot_be_written(run, reviews, flag):
     assert Path("file").read_text() == "not a folder"
 
 
-def test_disk_full_while_exporting(run, trained, monkeypatch):
-    def full(*args, **kwargs):
-        raise OSError(errno.ENOSPC, "No space left on device")
+FULL = (
+    ("write_config", OSError(errno.ENOSPC, "No space left on device")),
+    (
+        "_save",
+        tf.errors.ResourceExhaustedError(None, None, "{{node}} /a/b.tmp; No space left on device"),
+    ),
+)
 
-    monkeypatch.setattr(export, "write_config", full)
+
+@pytest.mark.parametrize(("function", "error"), FULL)
+def test_disk_full_while_exporting(run, trained, monkeypatch, function, error):
+    def full(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(export, function, full)
     status, _, err = run("export", f"--run={trained[0]}", "--export=versions")
-    assert status == 2 and "No space left on device" in err and len(err.splitlines()) == 1
+    assert status == 2 and "No space left on device" in err and len(err.splitlines()) == 2
+    assert f"export --run {trained[0]}" in err
     assert list(Path("versions").iterdir()) == []
+    assert (trained[0] / "metrics.json").exists()
 
 
 def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, monkeypatch):
@@ -238,7 +269,7 @@ def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, 
         (["export", "--run=none"], "none is not the folder of a trained run"),
         (
             ["train", "--cell=transformer"],
-            "elman or lstm or gru. Received: transformer",
+            "elman, lstm or gru. Received: transformer",
         ),
         (["train", "--units=-3"], "--units takes a whole number >0. Received: -3"),
         (["train", "--epochs=many"], "--epochs takes a whole number >0. Received: 'many'"),
@@ -246,6 +277,10 @@ def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, 
         (["train", "--unit=3"], "unrecognized arguments: --unit=3"),
         (["train", "--config=none.yaml"], "none.yaml"),
         (["train", "--splits=1/2"], "80/10/10"),
+        (["train", "--weight_average=1"], "--weight_average takes a number"),
+        (["train", "--seed=-1"], "--seed takes a whole number"),
+        (["predict", "--model=none", "--batch_size=0"], "--batch_size takes a whole number >0"),
+        (["predict", "hi"], "required: --model"),
         (["train", "--data=tfds:no_such_data_set"], "no_such_data_set"),
         (["fly"], "'fly'"),
     ],

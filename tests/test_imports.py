@@ -24,6 +24,7 @@ RANKS = {
     "figures": 2,
     "layers": 1,
     "optimizers": 1,
+    "folders": 1,
     "errors": 0,
 }
 NEIGHBOURS = {("export", "serving")}
@@ -38,6 +39,7 @@ def imported_rooms(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module == "rnnapps":
             names |= {f"rnnapps.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"a relative import in {file}"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return {name for name in names if name.startswith("rnnapps.")}
 

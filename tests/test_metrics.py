@@ -32,6 +32,11 @@ def test_a_class_that_never_occurs_is_counted():
     assert measured["accuracy"] == 1 and measured["macro_f1"] == pytest.approx(2 / 3)
 
 
+def test_report_of_nothing_right():
+    lines = metrics.classification_report([0, 1], [1, 0], ["bad", "good"]).splitlines()
+    assert lines[1].split() == ["bad", "0.0000", "0.0000", "0.0000", "1", "1", "0"]
+
+
 def test_report_shows_the_counts():
     predicted = PROBABILITIES.argmax(-1)
     assert metrics.confusion(LABELS, predicted, 2).tolist() == [[1, 1], [0, 2]]

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from rnnapps.optimizers import AveragedEpochs, AveragingAdam
+from rnnapps.optimizers import AveragingAdam
+from rnnapps.training import AveragedEpochs
 
 
 def fitted(momentum: float, epochs: int = 2, **callbacks) -> keras.Model:

@@ -24,7 +24,8 @@ def curves(
     kept = chosen.index((max if mode == "max" else min)(chosen)) + 1
     epochs = range(1, len(chosen) + 1)
     figure = Figure(figsize=(4.5 * len(panels), 3.6), layout="constrained")
-    for axes, (train, dev) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+    subplots = figure.subplots(1, len(panels), squeeze=False).flat
+    for axes, (train, dev) in zip(subplots, panels, strict=True):
         axes.plot(epochs, history[train], "o-", markersize=3, label=f"train {train}")
         axes.plot(epochs, history[f"val_{dev}"], "o-", markersize=3, label=f"dev {dev}")
         axes.axvline(kept, color="0.6", linestyle=":", label="kept")

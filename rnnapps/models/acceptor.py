@@ -24,8 +24,8 @@ class Acceptor(keras.Model):
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras model.
 
     Call arguments:
-        inputs: Integer tensor, `[batch, time]`, or float tensor, `[batch, time, features]`, as the
-            encoder takes them.
+        inputs: What the encoder takes: ids, an integer tensor `[batch, time]` or
+            `[batch, time, features]`, or vectors, a float tensor `[batch, time, features]`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
         mask: Boolean tensor, `[batch, time]`, true at the valid steps of float inputs. Default:
             `None`, the mask attached to `inputs`, or all steps. Token ids bring their own.

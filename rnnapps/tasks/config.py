@@ -13,14 +13,21 @@ from typing import Any, Literal
 import docstring_parser
 import yaml
 from jsonargparse.typing import (
-    ClosedUnitInterval,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    restricted_number_type,
 )
 
 from rnnapps.errors import UserError
+
+Share = restricted_number_type(
+    "Share", float, [(">=", 0), ("<", 1)], docstring="a number from 0 to below 1"
+)
+Factor = restricted_number_type(
+    "Factor", float, [(">", 0), ("<=", 1)], docstring="a number above 0, at most 1"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +52,7 @@ class DataConfig:
 class TrainingConfig:
     """How the model is trained."""
 
-    seed: int = 0
+    seed: NonNegativeInt = 0
     """Seeds the initial weights, dropout and the order of the examples."""
     batch_size: PositiveInt | Literal["auto"] = "auto"
     """Examples in a training step; `auto`: a power of two between 32 and 128, the larger the more
@@ -58,11 +65,11 @@ class TrainingConfig:
     """Stop after so many epochs without a better dev metric; the best weights are kept."""
     learning_rate: PositiveFloat = 3e-3
     """Adam's step size at the start."""
-    learning_rate_decay: ClosedUnitInterval = 0.5
-    """The factor on the learning rate when the dev metric has stopped getting better."""
+    learning_rate_decay: Factor = 0.5
+    """The factor on the learning rate where the dev metric stops getting better; 1 for none."""
     decay_patience: NonNegativeInt = 1
     """Epochs without a better dev metric before the learning rate decays."""
-    weight_average: ClosedUnitInterval = 0.998
+    weight_average: Share = 0.998
     """The momentum of the running mean of the weights, which is what is evaluated, kept and
     exported; 0 for the weights themselves."""
     clip_norm: NonNegativeFloat = 1.0

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from etils import epy
-from jsonargparse.typing import ClosedUnitInterval, NonNegativeInt, PositiveInt
+from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, TrainingConfig
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
 from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -76,13 +76,13 @@ class SentimentConfig(TrainingConfig, SentimentData):
     """How the outputs at all time steps become one vector."""
     hidden_units: NonNegativeInt = 0
     """Units of a dense layer before the output; 0 for none."""
-    embedding_dropout: ClosedUnitInterval = 0.6
+    embedding_dropout: Share = 0.6
     """The share of embedding values dropped in training."""
-    dropout: ClosedUnitInterval = 0.2
+    dropout: Share = 0.2
     """The share of values dropped between layers and before the output in training."""
-    recurrent_dropout: ClosedUnitInterval = 0.0
+    recurrent_dropout: Share = 0.0
     """The share of state values dropped in the recurrence, the same at each time step."""
-    label_smoothing: ClosedUnitInterval = 0.1
+    label_smoothing: Share = 0.1
     """The share of the target probability that is spread evenly over all classes."""
 
 
@@ -102,7 +102,7 @@ class Sentiment(Task):
 
     def load(self) -> Splits:
         config = self.config
-        splits = sources.load_splits(
+        return sources.load_splits(
             config.data,
             **self._reading(),
             key="text",
@@ -111,16 +111,33 @@ class Sentiment(Task):
             splits=config.splits,
             seed=config.split_seed,
         )
-        self._refuse_unknown_labels(splits)
-        return splits
 
     def load_all(self) -> "tf.data.Dataset":
-        examples = sources.load_all(self.config.data, **self._reading())
-        self._refuse_unknown_labels({"all": examples})
-        return examples
+        return sources.load_all(self.config.data, **self._reading())
 
-    def as_examples(self, inputs: Sequence[str]) -> "tf.data.Dataset":
-        return tf.data.Dataset.from_tensor_slices({"text": list(inputs)})
+    def check(self, splits: Splits) -> None:
+        counts = {
+            name: collections.Counter(
+                label.decode() for batch in examples.batch(1024) for label in batch["label"].numpy()
+            )
+            for name, examples in splits.items()
+        }
+        known = self.labels.names if self.labels else counts["train"]
+        for name, labels_there in counts.items():
+            for label, count in labels_there.items():
+                if not label.strip() or "\n" in label:
+                    raise UserError(f"a label must be a line of text. Received: {label!r}")
+                if label not in known:
+                    raise UserError(
+                        f"the label {label!r} (rows: {count}) in the {name} split is none of the "
+                        f"training labels: {', '.join(sorted(known))}"
+                    )
+        if len(known) < 2:
+            received = ", ".join(f"{label!r} (rows: {known[label]})" for label in known)
+            raise UserError(f"training needs at least two classes. Received: {received}")
+
+    def as_examples(self, inputs: Sequence[str]) -> "dict[str, tf.Tensor]":
+        return {"text": tf.constant(inputs)}
 
     def adapt(self, train: "tf.data.Dataset") -> None:
         config = self.config
@@ -128,9 +145,6 @@ class Sentiment(Task):
         for batch in train.batch(1024):
             classes.update(name.decode() for name in batch["label"].numpy())
             text.count_tokens(self._tokens(batch["text"]), words, lengths)
-        if len(classes) < 2:
-            received = ", ".join(f"{name!r} ({count} rows)" for name, count in classes.items())
-            raise UserError(f"training needs at least two classes. Received: {received}")
         self.labels = labels.Labels(sorted(classes))
         known = text.add_affixes(words) if self._has_affixes() else words
         self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
@@ -181,8 +195,7 @@ class Sentiment(Task):
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
-        label = tf.one_hot(self.labels.ids(example["label"]), len(self.labels))  # [classes]
-        return self._ids(tokens), label
+        return self._ids(tokens), self.labels.ids(example["label"])
 
     def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
         encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
@@ -197,12 +210,9 @@ class Sentiment(Task):
             return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
         return batches
 
-    def count_cut(self, examples: "tf.data.Dataset") -> int:
-        texts = examples.map(lambda example: example["text"]).batch(1024)
-        return sum(
-            int(tf.math.count_nonzero(self._tokens(batch).row_lengths() > self.config.max_length))
-            for batch in texts
-        )
+    def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
+        lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
+        return int(tf.math.count_nonzero(lengths > self.config.max_length))
 
     def build(self) -> "keras.Model":
         config = self.config
@@ -228,22 +238,31 @@ class Sentiment(Task):
 
     def objective(self) -> Objective:
         return Objective(
-            loss=keras.losses.CategoricalCrossentropy(
-                from_logits=True, label_smoothing=self.config.label_smoothing
-            ),
-            step_metrics=[keras.metrics.CategoricalAccuracy(name="accuracy")],
+            loss=self._smoothed_crossentropy,
+            step_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
             monitor="log_loss",
             mode="min",
             panels=(("loss", "log_loss"), ("accuracy", "accuracy")),
         )
 
+    def _smoothed_crossentropy(self, labels: "tf.Tensor", logits: "tf.Tensor") -> "tf.Tensor":
+        ids = tf.cast(tf.reshape(labels, [-1]), tf.int32)  # [batch]
+        return keras.losses.categorical_crossentropy(
+            tf.one_hot(ids, len(self.labels)),
+            logits,
+            from_logits=True,
+            label_smoothing=self.config.label_smoothing,
+        )
+
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         true, probabilities = [], []
         for ids, targets, _ in self.batches(examples, training=False):
-            true.append(targets.numpy().argmax(-1))
+            true.append(targets.numpy())
             probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy())
         true = np.concatenate(true)  # [examples]
         probabilities = np.concatenate(probabilities)  # [examples, classes]
+        if not np.isfinite(probabilities).all():
+            raise UserError("the model's answers are not numbers any more: lower learning_rate")
         predicted = probabilities.argmax(-1)  # [examples]
         names = self.labels.names
         return Evaluation(
@@ -269,11 +288,12 @@ class Sentiment(Task):
 
         return {"serving_default": serve, "encode": encode}
 
-    def probe(self) -> "dict[str, tf.Tensor]":
+    def probe(self) -> "dict[str, dict[str, tf.Tensor]]":
         known = self.vocabulary.tokens[2:]
         likely = [" ".join(known[i::7][: i + 1]) for i in range(20)]
         awkward = ["", "   ", "!!!", "\u65e5\u672c\u8a9e caf\u00e9", "word " * 2000]
-        return {"text": tf.constant([*likely, *awkward])}
+        texts = {"text": tf.constant([*likely, *awkward])}
+        return {"serving_default": texts, "encode": texts}
 
     def limits(self) -> str:
         config = self.config
@@ -294,7 +314,7 @@ class Sentiment(Task):
 
     def _reading(self) -> dict[str, Any]:
         config = self.config
-        columns = config.columns.split(",") if config.columns else None
+        columns = [name.strip() for name in config.columns.split(",")] if config.columns else None
         return {
             "read": lambda path: labelled.read_labelled(
                 path, config.text_column, config.label_column, columns
@@ -306,23 +326,7 @@ class Sentiment(Task):
 
     def _fits_in_memory(self) -> bool:
         tokens = self.length_counts @ np.arange(len(self.length_counts))
-        return 4 * tokens < _CACHED_BYTES
-
-    def _refuse_unknown_labels(self, splits: Splits) -> None:
-        """Raises UserError where a split holds a label that the model cannot have learnt."""
-        counts = {
-            name: collections.Counter(
-                label.decode() for batch in examples.batch(1024) for label in batch["label"].numpy()
-            )
-            for name, examples in splits.items()
-        }
-        known = self.labels.names if self.labels else counts["train"]
-        for name, labels_there in counts.items():
-            for label in set(labels_there) - set(known):
-                raise UserError(
-                    f"the label {label!r} of {labels_there[label]} rows in the {name} split is "
-                    f"none of the training labels: {', '.join(sorted(known))}"
-                )
+        return 4 * tokens * (5 if self._has_affixes() else 1) < _CACHED_BYTES
 
     def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         split = text.TOKENISERS[self.config.tokens]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -25,14 +25,14 @@ class Objective:
     """What training minimises, and what chooses the best epoch.
 
     Args:
-        loss: the loss of a batch, masked by the batch's weights.
+        loss: the loss of each example, from targets and the model's outputs.
         step_metrics: cheap metrics shown while an epoch runs.
         monitor: the name, among `Task.evaluate`'s, of the dev metric that chooses.
         mode: whether the larger (`max`) or the smaller (`min`) value is better.
         panels: what the training curves show: pairs of a training metric and a dev metric.
     """
 
-    loss: "keras.losses.Loss"
+    loss: "keras.losses.Loss | Callable[[tf.Tensor, tf.Tensor], tf.Tensor]"
     step_metrics: "list[keras.metrics.Metric]"
     monitor: str
     mode: Literal["max", "min"]
@@ -90,8 +90,11 @@ class Task:
         """Reads every example of the configured `data`, whatever its splits."""
         raise NotImplementedError
 
-    def as_examples(self, inputs: Sequence[Any]) -> "tf.data.Dataset":
-        """Makes raw examples, without targets, of what `predict` was given."""
+    def check(self, splits: Splits) -> None:
+        """Raises UserError where splits do not fit each other, or not the adapted task."""
+
+    def as_examples(self, inputs: Sequence[Any]) -> "dict[str, tf.Tensor]":
+        """Makes a batch of raw examples, without targets, of what `predict` was given."""
         raise NotImplementedError
 
     def adapt(self, train: "tf.data.Dataset") -> None:
@@ -114,8 +117,8 @@ class Task:
         """Turns raw examples into bucketed, padded batches of (inputs, targets, weights)."""
         raise NotImplementedError
 
-    def count_cut(self, examples: "tf.data.Dataset") -> int:
-        """Counts the raw examples of which the model reads only the beginning."""
+    def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
+        """Counts the raw examples of a batch of which the model reads only the beginning."""
         return 0
 
     def warn_of_cuts(self, cut: int, total: int, name: str) -> None:
@@ -152,8 +155,8 @@ class Task:
         """Returns the functions that the export serves, with their input signatures."""
         raise NotImplementedError
 
-    def probe(self) -> "dict[str, tf.Tensor]":
-        """Returns inputs of `serving_default` to check an export on: likely and awkward ones."""
+    def probe(self) -> "dict[str, dict[str, tf.Tensor]]":
+        """Returns inputs to check an export on, by signature: likely and awkward ones."""
         raise NotImplementedError
 
     def present(self, answer: Mapping[str, Any], options: Any) -> str:

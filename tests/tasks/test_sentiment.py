@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,7 +40,7 @@ def test_adapt_settles_what_is_auto():
     task = Sentiment(SentimentConfig(max_length=1))
     task.adapt(short)
     assert task.config.max_length == 1 and task.padded_lengths == [1]
-    assert task.count_cut(short) == int(short.cardinality())
+    assert sum(task.count_cut(batch) for batch in short.batch(7)) == int(short.cardinality())
 
 
 def test_state_brings_the_task_back(adapted, tmp_path):
@@ -88,10 +87,26 @@ def test_evaluate_measures_what_the_model_says(adapted):
     assert evaluation.outcomes.sum() == total
 
 
-def test_one_class_is_refused():
-    with pytest.raises(UserError, match=r"at least two classes. Received: 'good' \(\d+ rows\)"):
-        texts = [f"text {i}" for i in range(50)]
-        Sentiment(SentimentConfig()).adapt(splits(texts, ["good"] * 50)["train"])
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["good"] * 50, r"at least two classes. Received: 'good' \(rows: \d+\)"),
+        (["good", "b\nad"] * 25, r"a label must be a line of text. Received: 'b\\nad'"),
+        (["good", "  "] * 25, "a label must be a line of text. Received: '  '"),
+    ],
+)
+def test_labels_that_cannot_be_learnt_are_refused(labels, told, tmp_path):
+    with pytest.raises(UserError, match=told):
+        task = Sentiment(SentimentConfig())
+        training.train(task, tmp_path / "run", splits([f"text {i}" for i in range(50)], labels))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_label_that_only_one_split_has_is_refused_in_python_too(tmp_path):
+    given = splits([f"text {i}" for i in range(50)], ["good", "bad"] * 25)
+    given["test"] = given["test"].map(lambda example: example | {"label": tf.constant("odd")})
+    with pytest.raises(UserError, match="'odd' .* in the test split is none of .*: bad, good"):
+        training.train(Sentiment(SentimentConfig()), tmp_path / "run", given)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +147,7 @@ def test_two_lists_are_enough_and_a_seed_gives_the_same_model(tmp_path):
         weights.append(model.get_weights())
     assert metrics["test"]["accuracy"] == 1.0
     assert all((one == two).all() for one, two in zip(*weights, strict=True))
+    assert task.config.data == "in-memory"
     task, restored = training.restore(Sentiment, training.Run(tmp_path / "one"))
     assert all((a == b).all() for a, b in zip(restored.get_weights(), weights[0], strict=True))
 
@@ -140,20 +156,20 @@ def test_the_best_epoch_is_kept_though_training_goes_on(adapted, tmp_path, monke
     task, examples = adapted
     task = Sentiment(dataclasses.replace(task.config, epochs=5, learning_rate=1e-3))
     task.adapt(examples["train"])
-    accuracies, weights = iter([0.5, 0.9, 0.6, 0.9, 0.7]), []
+    losses, weights = iter([0.9, 0.2, 0.6, 0.2, 0.4]), []
     evaluate = Sentiment.evaluate
 
     def scripted(self, model, split):
         weights.append(model.get_weights())
         evaluation = evaluate(self, model, split)
         return dataclasses.replace(
-            evaluation, metrics=evaluation.metrics | {"accuracy": next(accuracies)}
+            evaluation, metrics=evaluation.metrics | {"log_loss": next(losses)}
         )
 
     monkeypatch.setattr(Sentiment, "evaluate", scripted)
     run = training.Run(tmp_path / "run")
     run.start(task)
-    model, history = training.fit(task, examples, run)
-    assert history["val_accuracy"] == [0.5, 0.9, 0.6, 0.9, 0.7]
+    model = training.compiled(task)
+    history = training.fit(model, task, examples, run)
+    assert history["val_log_loss"] == [0.9, 0.2, 0.6, 0.2, 0.4]
     assert all((a == b).all() for a, b in zip(model.get_weights(), weights[1], strict=True))
-    assert isinstance(model.optimizer, keras.optimizers.Adam)

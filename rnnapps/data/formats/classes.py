@@ -1,5 +1,6 @@
 """Text whose class is the name of its folder or file: `pos/*.txt`, the lines of `reviews.pos`."""
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +15,10 @@ from rnnapps.errors import UserError
 
 # Suffixes that name a format, never a class.
 NOT_CLASSES = {"", ".csv", ".tsv", ".json", ".jsonl", ".txt", ".md", ".zip", ".tar", ".tgz"}
+
+UNLABELLED = "unsup"
+
+log = logging.getLogger("rnnapps")
 
 
 def class_of(path: str) -> str | None:
@@ -46,6 +51,9 @@ def read_class_folder(path: str) -> Iterator[Row]:
     """
     names = [name for name in sorted(os.listdir(path)) if not name.startswith((".", "__"))]
     folders = [name for name in names if _documents(os.path.join(path, name))]
+    if UNLABELLED in folders:
+        log.warning("%s is left out: it is where aclImdb keeps what has no label", UNLABELLED)
+        folders.remove(UNLABELLED)
     if folders:
         return _read_documents(path, folders)
     files = [os.path.join(path, name) for name in names if class_of(name)]
