@@ -195,7 +195,7 @@ def test_saved_models_answer_alike(layer_class, tmp_path):
     inputs = keras.Input((None, FEATURES), batch_size=BATCH)
     places = ["stock_rnn", "initial_states"]
     if layer_class is LSTM:  # the wrappers are the same for all
-        places += ["stacked_cells", "stock_bidirectional", "stack"]
+        places += ["stacked_cells", "stack"]
     outputs = [list(PLACES[place](layer_class, inputs, [everything])) for place in places]
     stateful = layer_class(UNITS, stateful=True, **everything)
     model = keras.Model(inputs, keras.tree.flatten([outputs, stateful(inputs)]))
