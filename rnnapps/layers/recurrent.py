@@ -1,43 +1,236 @@
 """The recurrent layers: a cell carried along a sequence, with exact rules for padding."""
 
 import keras
-from keras import ops
+from keras import ops, tree
 
-from rnnapps.layers.cells import ElmanCell, GRUCell, LSTMCell, RecurrentCell
+# The loop over the steps has no public name.
+from keras.src import backend
+
+from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell, RecurrentCell
 
 
-class RecurrentLayer(keras.layers.RNN):
-    """What the recurrent layers have in common: a cell run over the steps of a sequence.
+@keras.saving.register_keras_serializable(package="rnnapps")
+class RNN(keras.layers.RNN):
+    """A cell run over the steps of a sequence.
 
     A masked step changes no state and its output is zero. The last output is that of the last
     valid step. A sequence without a valid step, or without any step, answers with its initial state
     and zeros.
 
     Args:
-        units: Size of the output and of each state.
+        cell: A recurrent cell of this package, of `keras.layers`, one's own, or
+            `keras.layers.StackedRNNCells` of them.
         return_sequences: Whether to return the output at every step or the last one only.
             Default: `False`.
         return_state: Whether to return the final states too. Default: `False`.
         go_backwards: Whether to run from the end to the start; the outputs come in the order in
             which they were computed. Default: `False`.
-        stateful: Whether a batch starts from the states in which the one before it ended.
-            Default: `False`.
-        name: Name of the layer. Default: `None`, chosen by Keras.
-        trainable: Whether the weights are trained. Default: `True`.
-        dtype: Data type or policy. Default: `None`, Keras' global policy.
-        **options: The arguments of the cell.
+        stateful: Whether a batch starts from the states in which the one before it ended, until
+            `reset_state()`. The batch size must then be known. Default: `False`.
+        **kwargs: `name`, `dtype`, `trainable` and `activity_regularizer`, as for every Keras layer.
 
     Call arguments:
         sequences: Float tensor, `[batch, time, features]`; any of the three may be unknown, but for
             the features when the layer is built.
-        initial_state: List of tensors, `[batch, units]` each. Default: `None`, the cell's own.
+        initial_state: List of tensors, `[batch, units]` each. Default: `None`, the cell's own, or
+            what a stateful layer remembers.
         mask: Boolean tensor, `[batch, time]`, true at the valid steps, in any pattern. Default:
             `None`, the mask attached to `sequences` if there is one.
+        reset: Boolean tensor, `[batch, time]`. Where it is true, the row goes back to the cell's
+            own initial state just before that step is taken, so that one row can hold several
+            sequences one after the other. With `go_backwards` the steps are taken from the end, so
+            a reset forgets what stands behind it. At a masked step it does nothing. Default:
+            `None`.
+        constants: List of tensors, `[batch, n]` each, which do not change over the steps: every
+            step sees them behind its input, `[x_t; k]`. Default: `None`.
         training: Whether dropout is active. Default: `False`.
 
     Returns:
         The output, `[batch, time, units]` or `[batch, units]`; with `return_state` a tuple of the
         output and the final states, `[batch, units]` each.
+
+    Example:
+
+    >>> deep = keras.layers.StackedRNNCells([LSTMCell(4), LSTMCell(2)])
+    >>> layer = RNN(deep, return_state=True)
+    >>> output, lower, (h, c) = layer(keras.ops.ones((3, 5, 6)))
+    >>> output.shape, c.shape
+    (TensorShape([3, 2]), TensorShape([3, 2]))
+    """
+
+    def __init__(
+        self,
+        cell,
+        *,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        **kwargs,
+    ):
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            # Keras would also put zero in the place of the last output when the last step is
+            # masked, so this is for whole sequences only.
+            zero_output_for_mask=return_sequences,
+            **kwargs,
+        )
+
+    def build(self, sequences_shape, initial_state_shape=None, constants_shape=None):
+        """Builds the cell for inputs of shape `[batch, time, features]`."""
+        *shape, features = sequences_shape
+        for *_, size in constants_shape or ():
+            features += size
+        super().build((*shape, features))
+
+    def call(
+        self, sequences, initial_state=None, mask=None, reset=None, constants=None, training=False
+    ):
+        """Runs the cell over the steps."""
+        if mask is None:
+            # Keras hands on the mask of `sequences` only when no other tensor is passed.
+            mask = getattr(sequences, "_keras_mask", None)
+        batch, timesteps, _ = ops.shape(sequences)
+        if constants is not None:
+            sequences = _beside(sequences, constants)
+        if sequences.shape[1] in (None, 0):
+            sequences, mask, reset = _at_least_one_step(sequences, mask, reset)
+        states = self._starting_states(batch, initial_state)
+        if training:
+            # Ahead of the loop, so that all steps see the same masks.
+            self._maybe_config_dropout_masks(self.cell, sequences[:, 0], states)
+        last, outputs, states = tree.map_structure(
+            lambda result: ops.cast(result, self.compute_dtype),
+            self.inner_loop(sequences, states, mask, training, reset),
+        )
+        self._maybe_reset_dropout_masks(self.cell)
+        if self.stateful:
+            for variable, state in zip(
+                tree.flatten(self.states), tree.flatten(states), strict=True
+            ):
+                variable.assign(state)
+        output = outputs[:, :timesteps] if self.return_sequences else last
+        return (output, *states) if self.return_state else output
+
+    def _starting_states(self, batch, states=None):
+        """Returns the states given, or remembered, or the cell's own, as the cell takes them."""
+        if self.stateful:
+            rows = tree.flatten(self.states)[0].shape[0]
+            if isinstance(batch, int) and batch != rows:
+                raise ValueError(
+                    f"A stateful layer built for {rows} rows must be called with as many. "
+                    f"Received: a batch of {batch}"
+                )
+        if states is None:
+            states = self.states if self.stateful else self.get_initial_state(batch)
+        elif not tree.is_nested(states):
+            states = [states]
+        return tree.map_structure(
+            lambda state: ops.convert_to_tensor(state, dtype=self.cell.compute_dtype), list(states)
+        )
+
+    def inner_loop(self, sequences, initial_state, mask, training=False, reset=None):
+        """Returns the last output, all outputs and the final states of a run over the steps."""
+        options = {"training": training} if self.cell._call_has_training_arg else {}
+        if reset is not None:
+            fresh = tuple(self.get_initial_state(ops.shape(sequences)[0]))
+            # The loop takes one tensor of inputs, so the resets travel as its last feature.
+            flags = ops.cast(reset, sequences.dtype)[..., None]  # [batch, time, 1]
+            sequences = ops.concatenate([sequences, flags], axis=-1)
+
+        def step(inputs, states):
+            if reset is not None:
+                inputs, flags = inputs[:, :-1], inputs[:, -1:]
+                states = tree.map_structure(
+                    lambda new, old: ops.where(flags > 0, new, old), fresh, states
+                )
+            return self.cell(inputs, states, **options)
+
+        return backend.rnn(
+            step,
+            sequences,
+            initial_state,
+            go_backwards=self.go_backwards,
+            mask=mask,
+            input_length=sequences.shape[1],
+            zero_output_for_mask=self.zero_output_for_mask,
+            return_all_outputs=self.return_sequences,
+        )
+
+    def reset_state(self):
+        """Puts a stateful layer back to the cell's own initial state."""
+        if self.states is not None:
+            variables = tree.flatten(self.states)
+            fresh = tree.flatten(self.get_initial_state(variables[0].shape[0]))
+            for variable, state in zip(variables, fresh, strict=True):
+                variable.assign(state)
+
+    def compute_mask(self, sequences, mask=None):
+        """Returns the mask of the output, in the order of its steps."""
+        if not self.return_sequences:
+            mask = None
+        elif mask is not None and self.go_backwards:
+            mask = ops.flip(mask, axis=1)
+        return [mask] + [None] * len(self.state_size) if self.return_state else mask
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        config = super().get_config()
+        for fixed in ("unroll", "zero_output_for_mask"):
+            del config[fixed]
+        return config
+
+
+def _beside(sequences, constants):
+    """Puts tensors `[batch, n]` behind the features of every step."""
+    batch, timesteps, _ = ops.shape(sequences)
+    repeated = [
+        ops.broadcast_to(
+            ops.cast(constant, sequences.dtype)[:, None], (batch, timesteps, constant.shape[-1])
+        )
+        for constant in constants
+    ]
+    return ops.concatenate([sequences, *repeated], axis=-1)  # [batch, time, features + n]
+
+
+def _at_least_one_step(sequences, mask, reset):
+    """Puts one padded step behind sequences of length 0: the loop looks at its first step."""
+    batch, timesteps, _ = ops.shape(sequences)
+    missing = 1 if sequences.shape[1] == 0 else ops.maximum(1 - timesteps, 0)
+
+    def padded(steps):
+        padding = ops.zeros((batch, missing, *steps.shape[2:]), dtype=steps.dtype)
+        return ops.concatenate([steps, padding], axis=1)  # [batch, max(time, 1), ...]
+
+    mask = ops.ones((batch, timesteps), "bool") if mask is None else ops.cast(mask, "bool")
+    if reset is not None:
+        reset = padded(ops.cast(reset, "bool"))
+    return padded(sequences), padded(mask), reset
+
+
+class RecurrentLayer(RNN):
+    """What the layers with a cell of their own have in common.
+
+    Their rules for padding, resets and constants, their call arguments and what they return are
+    those of `RNN`.
+
+    Args:
+        units: The cell's size, `units`.
+        return_sequences: Whether to return the output at every step or the last one only.
+            Default: `False`.
+        return_state: Whether to return the final states too. Default: `False`.
+        go_backwards: Whether to run from the end to the start. Default: `False`.
+        stateful: Whether a batch starts from the states in which the one before it ended.
+            Default: `False`.
+        activity_regularizer: Penalty on what the layer returns. Default: `None`.
+        name: Name of the layer. Default: `None`, chosen by Keras.
+        trainable: Whether the weights are trained. Default: `True`.
+        dtype: Data type or policy. Default: `None`, Keras' global policy.
+        **options: The arguments of the cell.
     """
 
     cell_class: type[RecurrentCell]
@@ -50,6 +243,7 @@ class RecurrentLayer(keras.layers.RNN):
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
+        activity_regularizer=None,
         name: str | None = None,
         trainable: bool = True,
         dtype=None,
@@ -61,59 +255,23 @@ class RecurrentLayer(keras.layers.RNN):
             return_state=return_state,
             go_backwards=go_backwards,
             stateful=stateful,
-            # Keras would also put zero in the place of the last output when the last step is
-            # masked, so this is for whole sequences only.
-            zero_output_for_mask=return_sequences,
+            activity_regularizer=activity_regularizer,
             name=name,
             trainable=trainable,
             dtype=dtype,
         )
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
-        """Runs the cell over the steps."""
-        if mask is None:
-            # Keras hands on the mask of `sequences` only when no other tensor is passed.
-            mask = getattr(sequences, "_keras_mask", None)
-        timesteps = ops.shape(sequences)[1]
-        if sequences.shape[1] in (None, 0):
-            sequences, mask = _at_least_one_step(sequences, mask)
-        result = super().call(sequences, initial_state, mask, training)
-        output, *states = result if self.return_state else (result,)
-        if self.return_sequences:
-            output = output[:, :timesteps]  # [batch, time, units]
-        return (output, *states) if self.return_state else output
-
-    def compute_mask(self, sequences, mask=None):
-        """Returns the mask of the output, in the order of its steps."""
-        if not self.return_sequences:
-            mask = None
-        elif mask is not None and self.go_backwards:
-            mask = ops.flip(mask, axis=1)
-        return [mask] + [None] * len(self.state_size) if self.return_state else mask
-
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
         config = {**self.cell.get_config(), **super().get_config()}
-        for fixed in ("cell", "unroll", "zero_output_for_mask"):
-            del config[fixed]
-        return config
+        del config["cell"]
+        penalty = keras.regularizers.serialize(self.activity_regularizer)
+        return {**config, "activity_regularizer": penalty}
 
     @classmethod
     def from_config(cls, config: dict):
         """Makes a layer from the constructor's arguments."""
         return cls(**config)
-
-
-def _at_least_one_step(sequences, mask):
-    """Puts one padded step behind sequences of length 0: the loop looks at its first step."""
-    batch, timesteps, features = ops.shape(sequences)
-    missing = 1 if sequences.shape[1] == 0 else ops.maximum(1 - timesteps, 0)
-    padding = ops.zeros((batch, missing, features), dtype=sequences.dtype)
-    mask = ops.ones((batch, timesteps), "bool") if mask is None else ops.cast(mask, "bool")
-    return (
-        ops.concatenate([sequences, padding], axis=1),  # [batch, max(time, 1), features]
-        ops.concatenate([mask, ops.zeros((batch, missing), "bool")], axis=1),
-    )
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
@@ -130,6 +288,26 @@ class Elman(RecurrentLayer):
     """
 
     cell_class = ElmanCell
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class Jordan(RecurrentLayer):
+    """The recurrent network of Jordan (1986), whose output is fed back.
+
+    Its arguments are those of `JordanCell`, which has the equations, and of `RecurrentLayer`; its
+    output and its one state are y, `[batch, output_units]`.
+
+    Example:
+
+    >>> layer = Jordan(8, 4, output_activation="softmax", return_sequences=True)
+    >>> layer(keras.ops.ones((2, 5, 3))).shape
+    TensorShape([2, 5, 4])
+    """
+
+    cell_class = JordanCell
+
+    def __init__(self, units: int, output_units: int, **options):
+        super().__init__(units, output_units=output_units, **options)
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")

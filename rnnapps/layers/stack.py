@@ -2,9 +2,10 @@
 
 import keras
 
-from rnnapps.layers.recurrent import GRU, LSTM, Elman
+from rnnapps.layers.bidirectional import Bidirectional
+from rnnapps.layers.recurrent import GRU, LSTM, Elman, Jordan
 
-CELLS = {"elman": Elman, "lstm": LSTM, "gru": GRU}
+CELLS = {"elman": Elman, "jordan": Jordan, "lstm": LSTM, "gru": GRU}
 
 
 def recurrent_stack(
@@ -16,8 +17,8 @@ def recurrent_stack(
     in reverse (Schuster & Paliwal 1997) and puts both outputs side by side at every step.
 
     Args:
-        cell: `"elman"`, `"lstm"` or `"gru"`.
-        units: Size of the output of each direction of each layer.
+        cell: `"elman"`, `"jordan"` (which wants `output_units` too), `"lstm"` or `"gru"`.
+        units: Size of each direction of each layer.
         num_layers: Number of layers. Default: 1.
         bidirectional: Whether each layer runs both ways. Default: `False`.
         **options: Further arguments of the recurrent layer. A `seed` stands for a different one in
@@ -59,9 +60,7 @@ def recurrent_stack(
         if bidirectional:
             forward, backward = runs
             stack.append(
-                keras.layers.Bidirectional(
-                    forward, backward_layer=backward, dtype=forward.dtype_policy
-                )
+                Bidirectional(forward, backward_layer=backward, dtype=forward.dtype_policy)
             )
         else:
             stack.extend(runs)

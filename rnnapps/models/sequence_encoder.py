@@ -11,7 +11,7 @@ class SequenceEncoder(keras.layers.Layer):
     """Reads sequences of vectors with N recurrent layers, one way or both ways.
 
     Args:
-        cell: `"elman"`, `"lstm"` or `"gru"`. Default: `"lstm"`.
+        cell: `"elman"`, `"jordan"`, `"lstm"` or `"gru"`. Default: `"lstm"`.
         units: Size of each direction of each layer. Default: 64.
         num_layers: Number of recurrent layers. Default: 1.
         bidirectional: Whether each layer runs both ways. Default: `True`.
@@ -21,14 +21,16 @@ class SequenceEncoder(keras.layers.Layer):
         name: Name of the layer. Default: `None`, chosen by Keras.
         trainable: Whether the weights are trained. Default: `True`.
         dtype: Data type or policy. Default: `None`, Keras' global policy.
-        **layer_kwargs: Further arguments of the recurrent layers.
+        **layer_kwargs: Further arguments of the recurrent layers, `stateful=True` among them.
 
     Call arguments:
         sequences: Float tensor, `[batch, time, features]`.
         mask: Boolean tensor, `[batch, time]`, true at the valid steps. Default: `None`, the mask
             attached to `sequences`, or all steps.
         initial_state: List of tensors, `[batch, units]` each, in the order of the returned states.
-            Default: `None`, zeros.
+            Default: `None`, the cells' own, or what stateful layers remember.
+        reset: Boolean tensor, `[batch, time]`, true where a row goes back to its initial state
+            before the step is taken; for encoders that run one way. Default: `None`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -81,15 +83,17 @@ class SequenceEncoder(keras.layers.Layer):
     @property
     def output_size(self) -> int:
         """Number of features of the outputs."""
-        return self.units * (2 if self.bidirectional else 1)
+        return sum(run.cell.output_size for run in self._directions)
 
     @property
-    def states_per_layer(self) -> int:
-        """Number of state tensors of one layer, both directions together."""
+    def state_sizes(self) -> list[int]:
+        """Number of features of each state of one layer, both directions together."""
+        return [size for run in self._directions for size in run.state_size]
+
+    @property
+    def _directions(self) -> list[keras.Layer]:
         layer = self.recurrent_layers[0]
-        return (
-            2 * len(layer.forward_layer.state_size) if self.bidirectional else len(layer.state_size)
-        )
+        return [layer.forward_layer, layer.backward_layer] if self.bidirectional else [layer]
 
     def build(self, sequences_shape, initial_state_shape=None):
         """Builds the layers for inputs of shape `[batch, time, features]`."""
@@ -97,16 +101,21 @@ class SequenceEncoder(keras.layers.Layer):
             layer.build(sequences_shape)
             sequences_shape = (*sequences_shape[:2], self.output_size)
 
-    def call(self, sequences, mask=None, initial_state=None, training=None):
+    def call(self, sequences, mask=None, initial_state=None, reset=None, training=None):
         """Runs the layers, each on the outputs of the one below."""
+        if reset is not None and self.bidirectional:
+            raise ValueError("`reset` is for one way. Received: reset, and bidirectional=True")
+        resets = {} if reset is None else {"reset": reset}
         outputs, states = sequences, []
         for depth, layer in enumerate(self.recurrent_layers):
             if depth > 0:
                 outputs = self.dropout_layer(outputs, training=training)
             start = None
             if initial_state is not None:
-                start = initial_state[len(states) : len(states) + self.states_per_layer]
-            outputs, *final = layer(outputs, initial_state=start, mask=mask, training=training)
+                start = initial_state[len(states) : len(states) + len(self.state_sizes)]
+            outputs, *final = layer(
+                outputs, initial_state=start, mask=mask, training=training, **resets
+            )
             states.extend(final)
         return outputs, states
 
@@ -119,19 +128,24 @@ class SequenceEncoder(keras.layers.Layer):
         Args:
             states: The states that the call returned.
         """
-        top = states[-self.states_per_layer :]
+        top = states[-len(self.state_sizes) :]
         if not self.bidirectional:
             return top[0]
         return ops.concatenate([top[0], top[len(top) // 2]], axis=-1)  # [batch, output_size]
 
+    def reset_state(self):
+        """Puts stateful layers back to their cells' own initial states."""
+        for layer in self.recurrent_layers:
+            layer.reset_state()
+
     def compute_mask(self, sequences, mask=None):
         """Returns the mask of the outputs, which is that of the inputs, and none for the states."""
-        return mask, [None] * (self.states_per_layer * self.num_layers)
+        return mask, [None] * (len(self.state_sizes) * self.num_layers)
 
     def compute_output_shape(self, sequences_shape, initial_state_shape=None):
         """Returns the shapes of the outputs and of the states."""
         batch, timesteps, _ = sequences_shape
-        states = [(batch, self.units)] * (self.states_per_layer * self.num_layers)
+        states = [(batch, size) for size in self.state_sizes] * self.num_layers
         return (batch, timesteps, self.output_size), states
 
     def get_config(self) -> dict:

@@ -1,10 +1,10 @@
-"""The cells against their equations, the documents' numbers, and NumPy."""
+"""The cells against their equations in NumPy."""
 
 import keras
 import numpy as np
 import pytest
 
-from rnnapps.layers import Elman, ElmanCell, GRUCell, LSTMCell
+from rnnapps.layers import ElmanCell, GRUCell, JordanCell, LSTMCell
 
 BATCH, FEATURES, UNITS = 3, 4, 5
 
@@ -13,137 +13,134 @@ def sigmoid(a):
     return 1 / (1 + np.exp(-a))
 
 
-def elman_step(weights, x, h, dropped):
-    W, U, b = weights
-    h = np.tanh(x @ W + dropped @ U + b)
-    return [h]
+def as_it_is(a, gain, shift):
+    return a
 
 
-def lstm_step(weights, x, h, dropped, c):
-    stacked = np.concatenate(weights[:2])
-    a = np.concatenate([x, dropped], axis=1) @ stacked + weights[2]
-    i, f, g, o = np.split(a, 4, axis=1)
-    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return [sigmoid(o) * np.tanh(c), c]
+def normalised(a, gain, shift):
+    deviation = a - a.mean(axis=1, keepdims=True)
+    return gain * deviation / np.sqrt((deviation**2).mean(axis=1, keepdims=True) + 1e-5) + shift
 
 
-def gru_step(weights, x, h, dropped):
-    (W_u, W_r, W_h), (U_u, U_r, U_h), (b_u, b_r, b_h) = (np.split(w, 3, axis=-1) for w in weights)
-    u = sigmoid(x @ W_u + dropped @ U_u + b_u)
-    r = sigmoid(x @ W_r + dropped @ U_r + b_r)
-    return [u * h + (1 - u) * np.tanh(x @ W_h + (r * dropped) @ U_h + b_h)]
+# One step each: `w` holds the weights by name, `norm` is what normalises, `dropped` is what `U`
+# sees of the state.
 
 
-def gru_after_step(weights, x, h, dropped):
-    (W_u, W_r, W_h), (U_u, U_r, U_h) = (np.split(w, 3, axis=-1) for w in weights[:2])
-    (b_u, b_r, b_h), (d_u, d_r, d_h) = (np.split(row, 3) for row in weights[2])
-    u = sigmoid(x @ W_u + b_u + dropped @ U_u + d_u)
-    r = sigmoid(x @ W_r + b_r + dropped @ U_r + d_r)
-    return [u * h + (1 - u) * np.tanh(x @ W_h + b_h + r * (dropped @ U_h + d_h))]
+def preactivation(w, norm, x, dropped):
+    a = norm(x @ w["kernel"], w["kernel_gain"], w["kernel_shift"])
+    s = norm(dropped @ w["recurrent_kernel"], w["recurrent_gain"], w["recurrent_shift"])
+    return a + s + w["bias"]
+
+
+def elman_step(w, norm, x, dropped, h):
+    return [np.tanh(preactivation(w, norm, x, dropped))]
+
+
+def jordan_step(w, norm, x, dropped, y):
+    h = np.tanh(preactivation(w, norm, x, dropped))
+    return [sigmoid(h @ w["output_kernel"] + w["output_bias"])]
+
+
+def lstm_step(w, norm, x, dropped, h, c):
+    i, f, g, o = np.split(preactivation(w, norm, x, dropped), 4, axis=1)
+    p_i, p_f, p_o = np.split(w["peephole_kernel"], 3)
+    i, f = sigmoid(i + p_i * c), sigmoid(f + p_f * c)
+    c = f * c + i * np.tanh(g)
+    return [sigmoid(o + p_o * c) * np.tanh(norm(c, w["cell_gain"], w["cell_shift"])), c]
+
+
+def gru_step(w, norm, x, dropped, h):
+    U, gain, shift = w["recurrent_kernel"], w["recurrent_gain"], w["recurrent_shift"]
+    n = 2 * UNITS
+    a = norm(x @ w["kernel"], w["kernel_gain"], w["kernel_shift"]) + w["bias"]
+    a_u, a_r, a_h = np.split(a, 3, axis=1)
+    s_u, s_r = np.split(norm(dropped @ U[:, :n], gain[:n], shift[:n]), 2, axis=1)
+    u, r = sigmoid(a_u + s_u), sigmoid(a_r + s_r)
+    s_h = norm((r * dropped) @ U[:, n:], gain[n:], shift[n:])
+    return [u * h + (1 - u) * np.tanh(a_h + s_h)]
+
+
+def gru_after_step(w, norm, x, dropped, h):
+    b, b_after = w["bias"]
+    a = norm(x @ w["kernel"], w["kernel_gain"], w["kernel_shift"]) + b
+    s = norm(dropped @ w["recurrent_kernel"], w["recurrent_gain"], w["recurrent_shift"]) + b_after
+    (a_u, a_r, a_h), (s_u, s_r, s_h) = np.split(a, 3, axis=1), np.split(s, 3, axis=1)
+    u, r = sigmoid(a_u + s_u), sigmoid(a_r + s_r)
+    return [u * h + (1 - u) * np.tanh(a_h + r * s_h)]
 
 
 CELLS = [
     pytest.param(ElmanCell, {}, elman_step, id="elman"),
+    pytest.param(JordanCell, {"output_units": 3}, jordan_step, id="jordan"),
     pytest.param(LSTMCell, {}, lstm_step, id="lstm"),
+    pytest.param(LSTMCell, {"peephole": True}, lstm_step, id="lstm_peephole"),
     pytest.param(GRUCell, {}, gru_step, id="gru"),
     pytest.param(GRUCell, {"reset_after": True}, gru_after_step, id="gru_after"),
+]
+RATES = [
+    {},
+    {"recurrent_weight_dropout": 0.4},
+    {"dropout": 0.3, "recurrent_dropout": 0.5, "recurrent_weight_dropout": 0.4},
 ]
 
 
 @pytest.mark.parametrize(("cell_class", "options", "equation"), CELLS)
-@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.5)])
-def test_steps_follow_the_equation(cell_class, options, equation, rates):
+@pytest.mark.parametrize("norm", [as_it_is, normalised])
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("rates", RATES, ids=" ".join)
+def test_steps_follow_the_equation(cell_class, options, equation, norm, use_bias, rates):
     rng = np.random.default_rng(0)
-    rates = dict(zip(("dropout", "recurrent_dropout"), rates, strict=True))
-    cell, twin = (
-        cell_class(UNITS, seed=7, bias_initializer="random_normal", **rates, **options)
-        for _ in range(2)
-    )
-    cell.build((BATCH, FEATURES))
+    options = {"layer_norm": norm is normalised, "use_bias": use_bias, **options}
+    cell, twin = (cell_class(UNITS, seed=7, **rates, **options) for _ in range(2))
+    for one in (cell, twin):
+        one.build((BATCH, FEATURES))
+    cell.set_weights([rng.normal(scale=0.7, size=w.shape) for w in cell.weights])
     x = rng.normal(size=(2, BATCH, FEATURES)).astype("float32")
-    states = [
-        rng.normal(size=(BATCH, UNITS)).astype("float32") for _ in cell.get_initial_state(BATCH)
-    ]
-    x_mask = twin.get_dropout_mask(keras.ops.ones((BATCH, FEATURES)))
-    h_mask = twin.get_recurrent_dropout_mask(keras.ops.ones((BATCH, UNITS)))
-    weights = cell.get_weights()
+    states = [rng.normal(size=s.shape).astype("float32") for s in cell.get_initial_state(BATCH)]
+    x_mask, h_mask, U_mask = (
+        1.0 if mask is None else np.array(mask)
+        for mask in (
+            twin.get_dropout_mask(keras.ops.ones((BATCH, FEATURES))),
+            twin.get_recurrent_dropout_mask(keras.ops.ones((BATCH, cell.output_size))),
+            twin.get_recurrent_weight_mask(),
+        )
+    )
+    unused = np.zeros(cell.gates * UNITS)
+    w = {
+        **dict.fromkeys(
+            ("kernel_gain", "kernel_shift", "recurrent_gain", "recurrent_shift"), unused
+        ),
+        **dict.fromkeys(("cell_gain", "cell_shift", "output_bias"), 0.0),
+        "bias": np.zeros(cell.bias_shape),
+        "peephole_kernel": np.zeros(3 * UNITS),
+        **{weight.name: np.array(weight) for weight in cell.trainable_weights},
+    }
+    w["recurrent_kernel"] = w["recurrent_kernel"] * U_mask
     expected = states
     for step in range(2):  # the second step sees the same dropout masks
         output, states = cell(x[step], states, training=True)
-        h = expected[0]
-        dropped_x = x[step] if x_mask is None else x[step] * np.array(x_mask)
-        dropped_h = h if h_mask is None else h * np.array(h_mask)
-        expected = equation(weights, dropped_x, h, dropped_h, *expected[1:])
-        np.testing.assert_allclose(output, expected[0], atol=1e-6)
+        expected = equation(w, norm, x[step] * x_mask, expected[0] * h_mask, *expected)
+        np.testing.assert_allclose(output, expected[0], atol=2e-6)
         for state, value in zip(states, expected, strict=True):
-            np.testing.assert_allclose(state, value, atol=1e-6)
+            np.testing.assert_allclose(state, value, atol=2e-6)
 
 
-def test_one_unit_by_hand():
-    layer = Elman(1, use_bias=False, return_sequences=True)
-    layer.build((None, None, 1))
-    layer.set_weights([np.array([[1.0]]), np.array([[0.5]])])
-    outputs = layer(np.array([[[1.0], [0.0], [1.0]]], "float32"))
-    np.testing.assert_allclose(np.ravel(outputs), [0.7616, 0.3634, 0.8280], atol=5e-5)
-
-
-def test_two_units_by_hand():
-    W = np.array([[0.5, 1.0], [1.0, -0.5]])
-    U = np.array([[1.0, -0.5], [0.5, 1.0]])
-    x = np.array([[[-0.2, 0.6], [0.6, 0.2]]], "float32")
-    weights = [W.T, U.T, np.zeros(2)]
-
-    def run(activation, steps):
-        layer = Elman(2, activation=activation, return_sequences=True)
-        layer.build((None, None, 2))
-        layer.set_weights(weights)
-        return layer, np.array(layer(steps))[0]
-
-    _, pre_activation = run("linear", x[:, :1])
-    np.testing.assert_allclose(pre_activation[0], [0.5, -0.5], atol=1e-6)
-    layer, h = run("tanh", x)
-    np.testing.assert_allclose(h, [[0.46, -0.46], [0.83, 0.26]], atol=5e-3)
-    linear, _ = run("linear", x)
-    np.testing.assert_allclose(
-        np.ravel(linear(x[:, 1:], initial_state=[h[None, 0]])), [1.19, 0.27], atol=5e-3
-    )
-
-
-def test_words_from_the_memory():
-    V = np.array([[-1.0, 0.0], [-0.5, 0.5], [0.5, 0.0], [0.5, -0.5]])  # river, lake, road, sat
-    h_7 = np.array([[-0.90, 0.24]], "float32")
-    scores = keras.layers.Dense(4, use_bias=False)
-    scores.build((None, 2))
-    scores.set_weights([V.T])
-    np.testing.assert_allclose(scores(h_7)[0], [0.90, 0.57, -0.45, -0.57], atol=5e-3)
-    np.testing.assert_allclose(
-        keras.ops.softmax(scores(h_7))[0], [0.453, 0.326, 0.117, 0.104], atol=5e-4
-    )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(np.array([0]), scores(h_7))
-    assert float(loss) == pytest.approx(0.79, abs=5e-3)
-
-
-def test_softmax_of_four_scores():
-    probabilities = keras.ops.softmax(np.array([1.0, 2.2, -3.0, 4.1], "float32"))
-    np.testing.assert_allclose(probabilities, [0.04, 0.13, 0.00, 0.84], atol=5e-3)
-    assert float(probabilities[0]) == pytest.approx(0.0377, abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("cell", "count"),
-    [
-        (ElmanCell(100), 20_100),
-        (LSTMCell(100), 4 * 20_100),
-        (GRUCell(100), 3 * 20_100),
-        (GRUCell(100, reset_after=True), 3 * 20_100 + 3 * 100),
-        (ElmanCell(100, use_bias=False), 20_000),
-        (LSTMCell(100, use_bias=False), 80_000),
-        (GRUCell(100, use_bias=False, reset_after=True), 60_000),
-    ],
-)
-def test_parameter_counts(cell, count):
-    cell.build((None, 100))
-    assert cell.count_params() == count
+def test_split_and_stacked_lstm_are_the_same():
+    """`W x + U h` and `[W U] · [x; h]`: one matrix of 4H × (H + D) gives all four gates."""
+    rng = np.random.default_rng(1)
+    cell = LSTMCell(UNITS, dtype="float64")
+    cell.build((None, FEATURES))
+    cell.set_weights([rng.normal(size=w.shape) for w in cell.weights])
+    W, U, b = (np.array(weight) for weight in cell.weights)
+    stacked = np.concatenate([W, U]).T
+    assert stacked.shape == (4 * UNITS, FEATURES + UNITS)
+    x = rng.normal(size=(BATCH, FEATURES))
+    h, c = rng.normal(size=(2, BATCH, UNITS))
+    i, f, g, o = np.split(stacked @ np.concatenate([x, h], axis=1).T + b[:, None], 4)
+    c_next = (sigmoid(f) * c.T + sigmoid(i) * np.tanh(g)).T
+    _, states = cell(x, [h, c])
+    np.testing.assert_allclose(states[1], c_next, rtol=1e-13)
+    np.testing.assert_allclose(states[0], sigmoid(o).T * np.tanh(c_next), rtol=1e-13)
 
 
 @pytest.mark.parametrize("start", [0.0, 1.0, 2.0, -0.5])
@@ -168,14 +165,19 @@ def test_weights_are_named_and_shaped_as_in_keras(ours, stock):
     assert [(w.name, w.shape) for w in ours.weights] == [(w.name, w.shape) for w in stock.weights]
 
 
-def test_dropout_rate_over_many_draws():
-    cell = LSTMCell(50, dropout=0.3, recurrent_dropout=0.6, seed=1)
-    x_mask = np.array(cell.get_dropout_mask(keras.ops.ones((2000, 50))))
-    h_mask = np.array(cell.get_recurrent_dropout_mask(keras.ops.ones((2000, 50))))
-    assert np.mean(x_mask == 0) == pytest.approx(0.3, abs=0.01)
-    assert np.mean(h_mask == 0) == pytest.approx(0.6, abs=0.01)
-    assert np.mean(x_mask) == pytest.approx(1, abs=0.02)
-    assert np.mean(h_mask) == pytest.approx(1, abs=0.02)
+def test_dropout_rates_over_many_draws():
+    options = {"dropout": 0.3, "recurrent_dropout": 0.6, "recurrent_weight_dropout": 0.2}
+    cell = LSTMCell(100, seed=1, **options)
+    cell.build((None, 50))
+    masks = {
+        "dropout": cell.get_dropout_mask(keras.ops.ones((2000, 50))),
+        "recurrent_dropout": cell.get_recurrent_dropout_mask(keras.ops.ones((2000, 100))),
+        "recurrent_weight_dropout": cell.get_recurrent_weight_mask(),  # 40,000 entries
+    }
+    for name, mask in masks.items():
+        assert np.mean(np.array(mask) == 0) == pytest.approx(options[name], abs=0.01)
+        assert np.mean(mask) == pytest.approx(1, abs=0.02)
+        assert len(np.unique(mask)) == 2
 
 
 @pytest.mark.parametrize(
@@ -184,8 +186,11 @@ def test_dropout_rate_over_many_draws():
         ({"units": 0}, "Received: units=0"),
         ({"units": 2, "dropout": 1.0}, "Received: dropout=1.0"),
         ({"units": 2, "recurrent_dropout": -0.1}, "Received: recurrent_dropout=-0.1"),
+        ({"units": 2, "recurrent_weight_dropout": 2}, "Received: recurrent_weight_dropout=2"),
+        ({"units": 2, "output_units": 0}, "Received: output_units=0"),
     ],
 )
 def test_impossible_arguments_are_refused(options, message):
+    cell_class = JordanCell if "output_units" in options else ElmanCell
     with pytest.raises(ValueError, match=message):
-        ElmanCell(**options)
+        cell_class(**options)

@@ -1,6 +1,5 @@
 """The recurrent layers against stock Keras, under every mask and shape."""
 
-import inspect
 import itertools
 
 import keras
@@ -8,17 +7,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rnnapps.layers import GRU, LSTM, Elman, ElmanCell, GRUCell, LSTMCell
-from rnnapps.layers.cells import RecurrentCell
-from rnnapps.layers.recurrent import RecurrentLayer
+from rnnapps.layers import GRU, LSTM, Elman, ElmanCell, Jordan
 
 BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
 
-LAYERS = [
+LIKE_STOCK = [
     pytest.param(Elman, {}, id="elman"),
     pytest.param(LSTM, {}, id="lstm"),
     pytest.param(GRU, {}, id="gru"),
     pytest.param(GRU, {"reset_after": True}, id="gru_after"),
+]
+LAYERS = [
+    *LIKE_STOCK,
+    pytest.param(Jordan, {"output_units": 4}, id="jordan"),
+    pytest.param(LSTM, {"peephole": True, "layer_norm": True}, id="lstm_peephole_norm"),
+    pytest.param(GRU, {"layer_norm": True}, id="gru_norm"),
 ]
 STOCK = {Elman: keras.layers.SimpleRNN, LSTM: keras.layers.LSTM, GRU: keras.layers.GRU}
 
@@ -53,6 +56,20 @@ def states_of(layer, seed=1, batch=BATCH):
     return [tf.constant(rng.normal(size=(batch, n)), tf.float32) for n in layer.state_size]
 
 
+def static(layer):
+    return layer
+
+
+def graph(layer, jit_compile=False):
+    return tf.function(
+        lambda x, mask=None: layer(x, mask=mask), reduce_retracing=True, jit_compile=jit_compile
+    )
+
+
+def compiled(layer):
+    return graph(layer, jit_compile=True)
+
+
 def results_and_gradients(layer, x, mask, states):
     x = tf.constant(x)
     with tf.GradientTape() as tape:
@@ -66,7 +83,7 @@ def results_and_gradients(layer, x, mask, states):
     return results, tape.gradient(loss, sources)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize(("layer_class", "options"), LIKE_STOCK)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("return_sequences", [True, False])
 @pytest.mark.parametrize("go_backwards", [False, True])
@@ -86,7 +103,7 @@ def test_parity_with_keras(layer_class, options, mask, return_sequences, go_back
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize(("layer_class", "options"), LIKE_STOCK)
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("return_sequences", [True, False])
 def test_parity_inside_bidirectional(layer_class, options, mask, return_sequences):
@@ -159,26 +176,11 @@ def test_rows_do_not_depend_on_their_batch(layer_class, options):
     np.testing.assert_array_equal(longer[:, TIME:], 0)
 
 
-def static(layer, **signature):
-    return layer
-
-
-def graph(layer, jit_compile=False):
-    spec = tf.TensorSpec([None, None, FEATURES], tf.float32)
-    return tf.function(
-        lambda x, **arguments: layer(x, **arguments),
-        input_signature=[spec],
-        jit_compile=jit_compile,
-    )
-
-
-def compiled(layer):
-    return graph(layer, jit_compile=True)
-
-
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
-@pytest.mark.parametrize("mode", [static, graph, compiled])
-@pytest.mark.parametrize("return_sequences", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "return_sequences"),
+    [(static, True), (static, False), (graph, True), (graph, False), (compiled, True)],
+)
 def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
     layer = built(
         layer_class(UNITS, return_sequences=return_sequences, return_state=True, **options)
@@ -187,9 +189,9 @@ def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
     for batch, timesteps in [(2, 0), (0, 3), (2, 3)]:
         x = tf.constant(sequences((batch, timesteps, FEATURES)))
         output, *states = run(x)
-        shape = (batch, timesteps, UNITS) if return_sequences else (batch, UNITS)
-        assert output.shape == shape
-        assert all(state.shape == (batch, UNITS) for state in states)
+        size = layer.cell.output_size
+        assert output.shape == ((batch, timesteps, size) if return_sequences else (batch, size))
+        assert all(state.shape == (batch, size) for state in states)
         assert np.any(output) == (batch > 0 and timesteps > 0)
         assert np.any(states[0]) == (batch > 0 and timesteps > 0)
         if batch and timesteps:
@@ -231,7 +233,7 @@ def test_an_attached_mask_is_seen_beside_initial_states(layer_class, options):
     np.testing.assert_array_equal(layer(attached, initial_state=start), expected)
 
     inputs = keras.Input((None, FEATURES))
-    initial = [keras.Input((UNITS,)) for _ in start]
+    initial = [keras.Input(state.shape[1:]) for state in start]
     outputs = layer(keras.layers.Masking()(inputs), initial_state=initial)
     functional = keras.Model([inputs, *initial], outputs)
     np.testing.assert_allclose(functional([tf.constant(x), *start]), expected, atol=1e-6)
@@ -246,30 +248,25 @@ def test_the_output_mask_lies_on_the_outputs(go_backwards):
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
-@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float64"])
-def test_precisions_agree(layer_class, options, dtype):
+@pytest.mark.parametrize(
+    ("dtype", "modes", "tolerance"),
+    [
+        ("mixed_float16", (static, graph, compiled), 5e-3),
+        ("mixed_bfloat16", (static, graph), 5e-2),
+        ("float64", (static, graph), 1e-6),
+        ("float32", (graph, compiled), 1e-6),
+    ],
+)
+def test_precisions_and_modes_agree(layer_class, options, dtype, modes, tolerance):
     reference = built(layer_class(UNITS, return_sequences=True, **options))
     layer = layer_class(UNITS, return_sequences=True, dtype=dtype, **options)
     layer.build((None, None, FEATURES))
     layer.set_weights(reference.get_weights())
-    outputs = layer(sequences(), mask=MASKS["holes"])
-    assert outputs.dtype == layer.compute_dtype
-    tolerance = {"mixed_float16": 5e-3, "mixed_bfloat16": 5e-2, "float64": 1e-6}[dtype]
     expected = reference(sequences(), mask=MASKS["holes"])
-    np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, atol=tolerance)
-
-
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
-def test_stateful_halves_make_the_whole(layer_class, options):
-    whole = built(layer_class(UNITS, return_sequences=True, **options))
-    halves = layer_class(UNITS, return_sequences=True, stateful=True, **options)
-    halves.build((BATCH, None, FEATURES))
-    halves.set_weights(whole.get_weights())
-    x = sequences()
-    parts = [halves(x[:, :2]), halves(x[:, :0]), halves(x[:, 2:])]
-    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole(x), atol=1e-6)
-    halves.reset_state()
-    np.testing.assert_allclose(halves(x), whole(x), atol=1e-6)
+    for mode in modes:
+        outputs = mode(layer)(tf.constant(sequences()), mask=tf.constant(MASKS["holes"]))
+        assert outputs.dtype == layer.compute_dtype
+        np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, atol=tolerance)
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
@@ -297,8 +294,9 @@ def test_two_traces_at_most_over_ten_lengths(layer_class, options):
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
 def test_inference_does_not_know_of_dropout(layer_class, options):
+    rates = {"dropout": 0.4, "recurrent_dropout": 0.6, "recurrent_weight_dropout": 0.5}
     plain = built(layer_class(UNITS, return_sequences=True, **options))
-    layer = layer_class(UNITS, return_sequences=True, dropout=0.4, recurrent_dropout=0.6, **options)
+    layer = layer_class(UNITS, return_sequences=True, **rates, **options)
     layer.build((None, None, FEATURES))
     layer.set_weights(plain.get_weights())
     np.testing.assert_array_equal(layer(sequences(), training=False), plain(sequences()))
@@ -331,7 +329,8 @@ def test_a_dropout_mask_lasts_for_the_sequence(wrap, rate):
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_dropout_trains_in_graphs(layer_class, options, jit_compile):
-    layer = built(layer_class(UNITS, dropout=0.3, recurrent_dropout=0.3, seed=1, **options))
+    rates = dict.fromkeys(("dropout", "recurrent_dropout", "recurrent_weight_dropout"), 0.3)
+    layer = built(layer_class(UNITS, seed=1, **rates, **options))
 
     @tf.function(input_signature=[tf.TensorSpec([None, None, FEATURES])], jit_compile=jit_compile)
     def gradients(x):
@@ -342,90 +341,6 @@ def test_dropout_trains_in_graphs(layer_class, options, jit_compile):
     first, second = (gradients(tf.constant(sequences())) for _ in range(2))
     assert all(np.all(np.isfinite(gradient)) for gradient in first)
     assert np.any(first[0] != second[0])
-
-
-# Configuration
-
-COMMON_OPTIONS = [
-    {"activation": "relu"},
-    {"use_bias": False},
-    {"kernel_initializer": keras.initializers.RandomNormal(stddev=0.3, seed=5)},
-    {"recurrent_initializer": "identity"},
-    {"bias_initializer": "ones"},
-    {"dropout": 0.2},
-    {"recurrent_dropout": 0.3, "seed": 11},
-    {"return_sequences": True},
-    {"return_state": True},
-    {"return_sequences": True, "return_state": True, "go_backwards": True},
-    {"trainable": False},
-    {"dtype": "mixed_float16"},
-    {"name": "memory"},
-]
-GATED_OPTIONS = [{"recurrent_activation": "hard_sigmoid"}]
-CONFIGURATIONS = [
-    pytest.param(layer_class, options, id=f"{layer_class.__name__}-{'-'.join(options)}")
-    for layer_class, own in [
-        (Elman, []),
-        (LSTM, [*GATED_OPTIONS, {"unit_forget_bias": 2.0}]),
-        (GRU, [*GATED_OPTIONS, {"reset_after": True}]),
-    ]
-    for options in COMMON_OPTIONS + own
-]
-
-
-def runs(layer):
-    """The recurrent layers inside a layer that may be bidirectional."""
-    if isinstance(layer, keras.layers.Bidirectional):
-        return [layer.forward_layer, layer.backward_layer]
-    return [layer]
-
-
-@pytest.mark.parametrize(("layer_class", "options"), CONFIGURATIONS)
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_round_trips(layer_class, options, bidirectional, tmp_path):
-    if bidirectional and "go_backwards" in options:
-        pytest.skip("Bidirectional has the direction in its own hands")
-    layer = layer_class(UNITS, **options)
-    config = layer.get_config()
-    copy = layer_class.from_config(config)
-    assert copy.get_config() == config
-    plain = {name: value for name, value in options.items() if type(value) in (bool, int, float)}
-    assert config.items() >= plain.items()
-
-    inputs = keras.Input((None, FEATURES))
-    wrapped = keras.layers.Bidirectional(layer) if bidirectional else layer
-    model = keras.Model(inputs, wrapped(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for one, other in zip(runs(loaded.layers[-1]), runs(wrapped), strict=True):
-        assert one.get_config() == other.get_config()
-        assert one.get_config().items() >= plain.items()
-    expected, actual = (keras.tree.flatten(m(sequences())) for m in (model, loaded))
-    for one, other in zip(actual, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert [w.trainable for w in loaded.weights] == [w.trainable for w in model.weights]
-
-
-@pytest.mark.parametrize(
-    ("layer_class", "cell_class"), [(Elman, ElmanCell), (LSTM, LSTMCell), (GRU, GRUCell)]
-)
-def test_every_argument_is_in_the_config(layer_class, cell_class):
-    arguments = set()
-    for constructor in (RecurrentCell, cell_class, RecurrentLayer, layer_class):
-        arguments |= set(inspect.signature(constructor.__init__).parameters)
-    assert arguments - {"self", "kwargs", "options"} <= set(layer_class(2).get_config())
-    assert set(inspect.signature(cell_class.__init__).parameters) - {"self", "kwargs"} <= set(
-        cell_class(2).get_config()
-    )
-
-
-@pytest.mark.parametrize("cell", [ElmanCell(4), LSTMCell(4, seed=2), GRUCell(4, reset_after=True)])
-def test_cells_inside_stock_rnn_are_saved(cell, tmp_path):
-    inputs = keras.Input((None, FEATURES))
-    model = keras.Model(inputs, keras.layers.RNN(cell)(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(sequences()), model(sequences()))
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
@@ -441,7 +356,8 @@ def test_output_shapes_are_known_beforehand(layer_class, options, return_sequenc
     assert tuple(promised) == actual
     symbolic = layer(keras.Input((None, FEATURES)))
     output = symbolic[0] if return_state else symbolic
-    assert output.shape == ((None, None, UNITS) if return_sequences else (None, UNITS))
+    size = layer.cell.output_size
+    assert output.shape == ((None, None, size) if return_sequences else (None, size))
 
 
 def test_an_unknown_option_is_refused():

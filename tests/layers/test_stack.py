@@ -24,9 +24,10 @@ def test_each_layer_reads_the_one_below(cell, layer_class, states):
     assert len({layer.name for layer in stack}) == 3
 
 
-@pytest.mark.parametrize("cell", ["elman", "lstm", "gru"])
+@pytest.mark.parametrize("cell", ["elman", "jordan", "lstm", "gru"])
 def test_both_directions_by_hand(cell):
-    (layer,) = recurrent_stack(cell, 4, bidirectional=True)
+    options = {"output_units": 2} if cell == "jordan" else {}
+    (layer,) = recurrent_stack(cell, 4, bidirectional=True, **options)
     outputs, *states = layer(X, mask=MASK)
     for row in range(len(X)):
         valid = X[row : row + 1, MASK[row]]
@@ -41,12 +42,12 @@ def test_both_directions_by_hand(cell):
 
 def test_options_reach_every_layer():
     stack = recurrent_stack(
-        "lstm", 4, 2, bidirectional=True, unit_forget_bias=2.0, dtype="mixed_bfloat16"
+        "lstm", 4, 2, bidirectional=True, peephole=True, layer_norm=True, dtype="mixed_bfloat16"
     )
     for layer in stack:
         assert layer.compute_dtype == "bfloat16"
         for run in (layer.forward_layer, layer.backward_layer):
-            assert run.cell.unit_forget_bias == 2.0
+            assert run.cell.peephole and run.cell.layer_norm
             assert run.compute_dtype == "bfloat16"
 
 

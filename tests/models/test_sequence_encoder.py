@@ -43,6 +43,41 @@ def test_states_go_in_as_they_came_out(arguments):
 
 
 @pytest.mark.parametrize("arguments", ENCODERS)
+def test_stateful_encoders_remember_until_reset(arguments):
+    encoder = SequenceEncoder(**arguments, stateful=True)
+    first = encoder(X, mask=MASK)
+    second = encoder(X, mask=MASK)
+    assert np.any(first[0] != second[0])
+    encoder.reset_state()
+    for one, other in zip(
+        keras.tree.flatten(encoder(X, mask=MASK)), keras.tree.flatten(first), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_both_ways_states_start_an_encoder_of_the_same_kind():
+    reader, writer = (SequenceEncoder("lstm", units=4, num_layers=2) for _ in range(2))
+    _, states = reader(X, mask=MASK)
+    outputs, _ = writer(X, initial_state=states)
+    assert np.any(outputs[0] != writer(X)[0][0])
+    np.testing.assert_allclose(outputs[2], writer(X)[0][2], atol=1e-6)  # zeros: nothing was read
+
+
+def test_resets_cut_a_row_for_every_layer():
+    encoder = SequenceEncoder("gru", units=4, num_layers=2, bidirectional=False)
+    reset = np.zeros((3, 5), bool)
+    reset[:, 2] = True
+    outputs, states = encoder(X, reset=reset)
+    np.testing.assert_allclose(outputs[:, :2], encoder(X[:, :2])[0], atol=1e-6)
+    tail, end = encoder(X[:, 2:])
+    np.testing.assert_allclose(outputs[:, 2:], tail, atol=1e-6)
+    for one, other in zip(states, end, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    with pytest.raises(ValueError, match="bidirectional=True"):
+        SequenceEncoder("gru", units=4)(X, reset=reset)
+
+
+@pytest.mark.parametrize("arguments", ENCODERS)
 def test_a_sequence_of_padding_returns_its_initial_state(arguments):
     encoder = SequenceEncoder(**arguments)
     _, states = encoder(X)
@@ -106,6 +141,8 @@ def test_shapes_are_known_beforehand(arguments):
         *(parameter.values[0] for parameter in ENCODERS),
         dict(dropout=0.1, recurrent_dropout=0.2, units=3, name="reader", trainable=False),
         dict(cell="gru", units=3, reset_after=True, seed=4, dtype="mixed_bfloat16"),
+        dict(cell="jordan", units=3, output_units=2, num_layers=2, recurrent_weight_dropout=0.2),
+        dict(units=3, peephole=True, layer_norm=True, recurrent_constraint="unit_norm"),
         dict(
             units=3,
             unit_forget_bias=2.0,

@@ -1,0 +1,45 @@
+"""What the docstrings show, and what the page of equations points to."""
+
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import keras
+import pytest
+
+from rnnapps import layers
+
+PAGE = Path(__file__).parents[2] / "docs" / "equations.md"
+CELLS = (layers.LSTMCell(1), layers.GRUCell(1))
+MODULES = ("bidirectional", "cells", "pooling", "recurrent", "stack")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name):
+    module = importlib.import_module(f"rnnapps.layers.{name}")
+    names = {"keras": keras, **{public: getattr(layers, public) for public in layers.__all__}}
+    result = doctest.testmod(module, globs=names)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_every_public_name_has_an_example():
+    for name in layers.__all__:
+        assert ">>> " in inspect.getdoc(getattr(layers, name)), name
+
+
+def test_the_page_of_equations_points_to_what_exists():
+    page = PAGE.read_text(encoding="utf-8")
+    sources = "".join(
+        file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("*.py")
+    )
+    defined = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
+    named = set(re.findall(r"`(test_\w+)`", page))
+    assert named and named <= defined
+
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]
+    classes = {name for row in rows if len(row) == 6 for name in re.findall(r"`(\w+)`", row[2])}
+    options = {option for cell in CELLS for option in cell.get_config()}
+    assert classes - options == set(layers.__all__)

@@ -1,0 +1,293 @@
+"""Where states come from and go to: resets, stateful layers, stacks of cells, constants."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rnnapps.layers import (
+    GRU,
+    LSTM,
+    RNN,
+    Bidirectional,
+    Elman,
+    ElmanCell,
+    GRUCell,
+    Jordan,
+    JordanCell,
+    LSTMCell,
+    recurrent_stack,
+)
+
+BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
+LAYERS = [
+    pytest.param(Elman, {}, id="elman"),
+    pytest.param(Jordan, {"output_units": 4}, id="jordan"),
+    pytest.param(LSTM, {"peephole": True}, id="lstm_peephole"),
+    pytest.param(GRU, {"layer_norm": True}, id="gru_norm"),
+    pytest.param(GRU, {"reset_after": True}, id="gru_after"),
+]
+X = np.random.default_rng(0).normal(size=(BATCH, TIME, FEATURES)).astype("float32")
+MASK = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0] * 6, [1] * 6], bool)
+RESET = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0], [1] * 6], bool)
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class WarmCell(ElmanCell):
+    """A cell with an initial state of its own: ones."""
+
+    def get_initial_state(self, batch_size=None):
+        return [keras.ops.ones((batch_size, self.units), dtype=self.compute_dtype)]
+
+
+def with_weights(layer, *shape, seed=3):
+    layer.build(shape or (None, None, FEATURES))
+    rng = np.random.default_rng(seed)
+    weights = layer.get_weights()
+    count = len(layer.trainable_weights)
+    layer.set_weights(
+        [rng.normal(scale=0.6, size=w.shape) for w in weights[:count]] + weights[count:]
+    )
+    return layer
+
+
+def random_states(layer, seed=1):
+    rng = np.random.default_rng(seed)
+    return [tf.constant(rng.normal(size=(BATCH, n)), tf.float32) for n in layer.state_size]
+
+
+def assert_close(actual, expected):
+    for one, other in zip(keras.tree.flatten(actual), keras.tree.flatten(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+# Resets
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("mask", [None, MASK], ids=["all", "masked"])
+def test_resets_cut_a_row_into_sequences(layer_class, options, go_backwards, mask):
+    options = {"return_sequences": True, "return_state": True, **options}
+    layer = with_weights(layer_class(UNITS, go_backwards=go_backwards, **options))
+    single = with_weights(layer_class(UNITS, **options))  # in time order, a sequence at a time
+    start = random_states(layer)
+    outputs, *states = layer(X, initial_state=start, mask=mask, reset=RESET)
+    valid = np.ones((BATCH, TIME), bool) if mask is None else mask
+    order = slice(None, None, -1 if go_backwards else 1)
+    for row in range(BATCH):
+        seen = valid[row, order]
+        steps, resets = X[row, order][seen], RESET[row, order][seen]
+        np.testing.assert_array_equal(outputs[row][~seen], 0)
+        current, expected = [state[row : row + 1] for state in start], []
+        for step, restart in zip(steps, resets, strict=True):
+            output, *current = single(step[None, None], initial_state=None if restart else current)
+            expected.append(output[0, 0])
+        if expected:
+            np.testing.assert_allclose(outputs[row][seen], expected, atol=1e-6)
+        assert_close([state[row] for state in states], [state[0] for state in current])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_resets_in_graphs_of_unknown_length(jit_compile):
+    layer = with_weights(LSTM(UNITS, return_sequences=True, recurrent_weight_dropout=0.5))
+    signature = [
+        tf.TensorSpec([None, None, FEATURES]),
+        tf.TensorSpec([None, None], tf.bool),
+        tf.TensorSpec([None, None], tf.bool),
+    ]
+
+    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    def run(x, mask, reset):
+        with tf.GradientTape() as tape:
+            outputs = layer(x, mask=mask, reset=reset)
+        return outputs, tape.gradient(outputs, layer.trainable_weights)
+
+    outputs, gradients = run(X, MASK, RESET)
+    np.testing.assert_allclose(outputs, layer(X, mask=MASK, reset=RESET), atol=1e-6)
+    assert all(np.any(gradient) and np.all(np.isfinite(gradient)) for gradient in gradients)
+    nothing, _ = run(X[:, :0], MASK[:, :0], RESET[:, :0])
+    assert nothing.shape == (BATCH, 0, UNITS)
+
+
+def test_resets_in_a_functional_model():
+    layer = with_weights(GRU(UNITS))
+    inputs, reset = keras.Input((None, FEATURES)), keras.Input((None,), dtype="bool")
+    model = keras.Model([inputs, reset], layer(inputs, reset=reset))
+    np.testing.assert_allclose(model([X, RESET]), layer(X, reset=RESET), atol=1e-6)
+
+
+def test_a_reset_goes_to_the_initial_state_of_the_cell():
+    layer = with_weights(RNN(WarmCell(UNITS), return_sequences=True))
+    cold = random_states(layer)
+    reset = np.zeros((BATCH, TIME), bool)
+    reset[:, 2] = True
+    outputs = layer(X, initial_state=cold, reset=reset)
+    assert_close(outputs[:, 2:], layer(X[:, 2:]))
+    assert_close(outputs[:, :2], layer(X[:, :2], initial_state=cold))
+
+
+# Stateful layers
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_stateful_halves_make_the_whole(layer_class, options):
+    whole = with_weights(layer_class(UNITS, return_sequences=True, **options))
+    halves = layer_class(UNITS, return_sequences=True, stateful=True, **options)
+    halves.build((BATCH, None, FEATURES))
+    for one, other in zip(halves.trainable_weights, whole.trainable_weights, strict=True):
+        one.assign(other)
+    parts = [halves(X[:, :2]), halves(X[:, :0]), halves(X[:, 2:])]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole(X), atol=1e-6)
+    halves.reset_state()
+    np.testing.assert_allclose(halves(X), whole(X), atol=1e-6)
+
+
+def test_reset_state_goes_to_the_initial_state_of_the_cell():
+    layer = RNN(WarmCell(UNITS), stateful=True)
+    first = layer(X)
+    assert np.any(layer.states[0] != 1)
+    layer.reset_state()
+    np.testing.assert_array_equal(layer.states[0], 1)
+    assert_close(layer(X), first)
+
+
+def test_reset_state_works_on_stacked_cells():
+    cells = [WarmCell(UNITS), LSTMCell(3)]
+    layer = RNN(keras.layers.StackedRNNCells(cells), stateful=True, return_state=True)
+    first = layer(X)
+    again = layer(X)
+    assert np.any(first[0] != again[0])
+    layer.reset_state()
+    warm, h, c = keras.tree.flatten(layer.states)
+    np.testing.assert_array_equal(warm, 1)
+    np.testing.assert_array_equal(h, 0)
+    np.testing.assert_array_equal(c, 0)
+    assert_close(layer(X), first)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_reset_state_works_on_stacks(bidirectional):
+    stack = recurrent_stack("lstm", 4, 2, bidirectional, stateful=True)
+
+    def run():
+        outputs, states = X, []
+        for layer in stack:
+            outputs, *final = layer(outputs, mask=MASK)
+            states.extend(final)
+        return outputs, states
+
+    first = run()
+    assert np.any(first[0] != run()[0])
+    for layer in stack:
+        layer.reset_state()
+    assert_close(run(), first)
+
+
+def test_a_stateful_layer_knows_its_batch():
+    layer = LSTM(UNITS, stateful=True)
+    layer(X)
+    with pytest.raises(ValueError, match="Received: a batch of 2"):
+        layer(X[:2])
+    with pytest.raises(ValueError, match="batch size must be static"):
+        LSTM(UNITS, stateful=True).build((None, None, FEATURES))
+
+
+# Cells in stacks
+
+
+@pytest.mark.parametrize("wrapper", [keras.layers.RNN, RNN], ids=["stock", "ours"])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_stacked_cells_are_layers_one_after_the_other(wrapper, go_backwards):
+    cells = [GRUCell(4, layer_norm=True), LSTMCell(UNITS, peephole=True), JordanCell(3, 2)]
+    stacked = wrapper(
+        keras.layers.StackedRNNCells(cells),
+        return_sequences=True,
+        return_state=True,
+        go_backwards=go_backwards,
+    )
+    with_weights(stacked)
+    outputs, *states = stacked(X)
+    values = X
+    for n, cell in enumerate(cells):
+        backwards = go_backwards and n == 0
+        layer = RNN(cell, return_sequences=True, return_state=True, go_backwards=backwards)
+        values, *final = layer(values)
+        assert_close(states[n], final)
+    assert_close(outputs, values)
+
+
+@pytest.mark.parametrize("wrapper", [keras.layers.RNN, RNN], ids=["stock", "ours"])
+def test_stacked_cells_take_resets_masks_and_dropout(wrapper):
+    rates = {"dropout": 0.3, "recurrent_dropout": 0.3, "recurrent_weight_dropout": 0.3}
+    cells = [GRUCell(4, seed=1, **rates), LSTMCell(UNITS, seed=2, **rates)]
+    layer = with_weights(wrapper(keras.layers.StackedRNNCells(cells), return_sequences=True))
+    first, second = (layer(X, mask=MASK, training=True) for _ in range(2))
+    assert np.any(first != second)
+    assert_close(layer(X, mask=MASK), layer(X, mask=MASK))
+    if wrapper is RNN:
+        outputs = layer(X, mask=MASK, reset=RESET)
+        np.testing.assert_array_equal(outputs[~MASK], 0)
+        assert_close(outputs[3, 2], layer(X[3:, 2:3])[0, 0])  # row 3 starts afresh at every step
+
+
+# States that start another layer
+
+
+def test_a_bidirectional_encoder_starts_a_decoder():
+    encoder = Bidirectional(LSTM(UNITS, return_state=True))
+    decoder = LSTM(2 * UNITS, return_sequences=True)
+    source, target = keras.Input((None, FEATURES)), keras.Input((None, 2))
+    _, h, c, h_back, c_back = encoder(keras.layers.Masking()(source))
+    start = [keras.layers.Concatenate()(pair) for pair in ((h, h_back), (c, c_back))]
+    model = keras.Model([source, target], decoder(target, initial_state=start))
+    y = np.random.default_rng(1).normal(size=(BATCH, 4, 2)).astype("float32")
+    x = np.where(MASK[..., None], X, 0)
+    _, *states = encoder(x, mask=MASK)
+    start = [np.concatenate(states[i::2], axis=-1) for i in range(2)]
+    assert_close(model([x, y]), decoder(y, initial_state=start))
+    assert_close(model([x, y])[2], decoder(y)[2])  # nothing was read: zeros
+
+
+def test_bidirectional_takes_states_for_both_directions():
+    for wrapper in (keras.layers.Bidirectional, Bidirectional):
+        layer = wrapper(GRU(UNITS, return_sequences=True, return_state=True))
+        forward, backward = layer.forward_layer, layer.backward_layer
+        start = random_states(forward), random_states(backward, seed=2)
+        outputs, *states = layer(X, initial_state=[*start[0], *start[1]], mask=MASK)
+        one, *one_states = forward(X, initial_state=start[0], mask=MASK)
+        other, *other_states = backward(X, initial_state=start[1], mask=MASK)
+        assert_close(outputs, np.concatenate([one, np.flip(other, axis=1)], axis=-1))
+        assert_close(states, one_states + other_states)
+
+
+# Constants
+
+
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_constants_stand_beside_every_input(layer_class, options, go_backwards):
+    constants = [np.full((BATCH, 2), 0.5, "float32"), np.eye(BATCH, dtype="float32")]
+    layer = layer_class(UNITS, return_sequences=True, go_backwards=go_backwards, **options)
+    outputs = layer(X, constants=constants, mask=MASK)
+    assert layer.cell.kernel.shape[0] == FEATURES + 2 + BATCH
+    repeated = [np.repeat(k[:, None], TIME, axis=1) for k in constants]
+    assert_close(outputs, layer(np.concatenate([X, *repeated], axis=-1), mask=MASK))
+    empty = layer(X[:, :0], constants=constants)
+    assert empty.shape == (BATCH, 0, layer.cell.output_size)
+
+
+def test_constants_in_a_saved_functional_model(tmp_path):
+    inputs, constant = keras.Input((None, FEATURES)), keras.Input((2,))
+    start = keras.Input((UNITS,))
+    layer = GRU(UNITS)
+    outputs = layer(keras.layers.Masking()(inputs), constants=[constant], initial_state=[start])
+    model = keras.Model([inputs, constant, start], outputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    rng = np.random.default_rng(0)
+    arguments = [np.where(MASK[..., None], X, 0)]
+    arguments += [rng.normal(size=(BATCH, n)).astype("float32") for n in (2, UNITS)]
+    np.testing.assert_array_equal(loaded(arguments), model(arguments))
+    x, k, h = arguments
+    assert_close(model(arguments), layer(x, mask=MASK, constants=[k], initial_state=[h]))
