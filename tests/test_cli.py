@@ -261,6 +261,15 @@ def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, 
     assert list(Path("versions").iterdir()) == []
 
 
+def test_a_configuration_that_cannot_be_read(run):
+    config = write("run.yaml", "units: [1\nfoo")
+    status, _, err = run("train", f"--config={config}")
+    assert status == 2 and "line 3, column 1" in err and "the --config file" in err
+    write("run.yaml", "unit: 3\n")
+    status, _, err = run("train", f"--config={config}")
+    assert status == 2 and "'unit'" in err
+
+
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
