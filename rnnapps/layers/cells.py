@@ -22,7 +22,9 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
     `U h` as the options below leave them.
 
     Dropout is variational (Gal & Ghahramani 2016): one mask for the input and one for the previous
-    output, drawn for each row when a sequence starts and kept for all its steps and all gates.
+    output, drawn for each row when a sequence starts and kept for all its steps and all gates. In
+    a loop of one's own over a bare cell the masks stay until `reset_dropout_mask()` and
+    `reset_recurrent_dropout_mask()`; the layers call both.
     `recurrent_weight_dropout` drops entries of `U` itself (DropConnect, Wan et al. 2013; in
     recurrent nets Merity et al. 2018): one draw a call, shared by the rows and the steps. What is
     kept is scaled up by 1 / (1 - rate), and nothing is dropped at inference.
@@ -401,7 +403,7 @@ class LSTMCell(RecurrentCell):
         units: Size of the output and of the two states.
         recurrent_activation: The function σ of the gates. Default: `"sigmoid"`.
         unit_forget_bias: Where `b_f` starts, instead of `bias_initializer` (Jozefowicz et al.
-            2015). Default: 1.
+            2015): a number, where stock Keras has a flag (its `True` is 1). Default: 1.
         peephole: Whether the gates see the cell. Default: `False`.
         peephole_initializer: Initialiser of p, `peephole_kernel`, `[3·units]`. Default: `"zeros"`.
         **kwargs: The arguments of `RecurrentCell`.

@@ -42,12 +42,17 @@ class RNN(keras.layers.RNN):
             a reset forgets what stands behind it. At a masked step it does nothing. Default:
             `None`.
         constants: List of tensors, `[batch, n]` each, which do not change over the steps: every
-            step sees them behind its input, `[x_t; k]`. Default: `None`.
+            step sees them behind its input, `[x_t; k]`, and the cell's `dropout` drops features of
+            both. Default: `None`.
         training: Whether dropout is active. Default: `False`.
 
     Returns:
         The output, `[batch, time, units]` or `[batch, units]`; with `return_state` a tuple of the
         output and the final states, `[batch, units]` each.
+
+    Raises:
+        ValueError: If `sequences` has not three axes, `initial_state` not as many tensors as the
+            cell has states, or `constants` is a tensor.
 
     Example:
 
@@ -79,12 +84,15 @@ class RNN(keras.layers.RNN):
             zero_output_for_mask=return_sequences,
             **kwargs,
         )
+        self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def build(self, sequences_shape, initial_state_shape=None, constants_shape=None):
         """Builds the cell for inputs of shape `[batch, time, features]`."""
         *shape, features = sequences_shape
-        for *_, size in constants_shape or ():
-            features += size
+        if constants_shape is not None:
+            if not tree.is_nested(constants_shape[0]):
+                raise _not_a_list(constants_shape)
+            features += sum(size for *_, size in constants_shape)
         super().build((*shape, features))
 
     def call(
@@ -96,11 +104,15 @@ class RNN(keras.layers.RNN):
             mask = getattr(sequences, "_keras_mask", None)
         batch, timesteps, _ = ops.shape(sequences)
         if constants is not None:
+            if not tree.is_nested(constants):
+                raise _not_a_list(constants.shape)
             sequences = _beside(sequences, constants)
         if sequences.shape[1] in (None, 0):
             sequences, mask, reset = _at_least_one_step(sequences, mask, reset)
         states = self._starting_states(batch, initial_state)
         if training:
+            # A call that failed may have left its masks behind.
+            self._maybe_reset_dropout_masks(self.cell)
             # Ahead of the loop, so that all steps see the same masks.
             self._maybe_config_dropout_masks(self.cell, sequences[:, 0], states)
         last, outputs, states = tree.map_structure(
@@ -114,7 +126,10 @@ class RNN(keras.layers.RNN):
             ):
                 variable.assign(state)
         output = outputs[:, :timesteps] if self.return_sequences else last
-        return (output, *states) if self.return_state else output
+        if not self.return_state:
+            return output
+        sizes = [list(size) if tree.is_nested(size) else size for size in self.state_size]
+        return (output, *tree.pack_sequence_as(sizes, tree.flatten(states)))
 
     def _starting_states(self, batch, states=None):
         """Returns the states given, or remembered, or the cell's own, as the cell takes them."""
@@ -125,19 +140,24 @@ class RNN(keras.layers.RNN):
                     f"A stateful layer built for {rows} rows must be called with as many. "
                     f"Received: a batch of {batch}"
                 )
+        own = self.get_initial_state(batch)
         if states is None:
-            states = self.states if self.stateful else self.get_initial_state(batch)
-        elif not tree.is_nested(states):
-            states = [states]
-        return tree.map_structure(
-            lambda state: ops.convert_to_tensor(state, dtype=self.cell.compute_dtype), list(states)
+            states = self.states if self.stateful else own
+        given, wanted = tree.flatten(states), len(tree.flatten(own))
+        if len(given) != wanted:
+            raise ValueError(
+                f"`initial_state` must hold as many tensors as the cell has states, {wanted}. "
+                f"Received: {len(given)}"
+            )
+        return tree.pack_sequence_as(
+            own, [ops.convert_to_tensor(state, dtype=self.cell.compute_dtype) for state in given]
         )
 
     def inner_loop(self, sequences, initial_state, mask, training=False, reset=None):
         """Returns the last output, all outputs and the final states of a run over the steps."""
         options = {"training": training} if self.cell._call_has_training_arg else {}
         if reset is not None:
-            fresh = tuple(self.get_initial_state(ops.shape(sequences)[0]))
+            fresh = tree.flatten(self.get_initial_state(ops.shape(sequences)[0]))
             # The loop takes one tensor of inputs, so the resets travel as its last feature.
             flags = ops.cast(reset, sequences.dtype)[..., None]  # [batch, time, 1]
             sequences = ops.concatenate([sequences, flags], axis=-1)
@@ -145,10 +165,16 @@ class RNN(keras.layers.RNN):
         def step(inputs, states):
             if reset is not None:
                 inputs, flags = inputs[:, :-1], inputs[:, -1:]
-                states = tree.map_structure(
-                    lambda new, old: ops.where(flags > 0, new, old), fresh, states
+                states = tree.pack_sequence_as(
+                    states,
+                    [
+                        ops.where(flags > 0, new, old)
+                        for new, old in zip(fresh, tree.flatten(states), strict=True)
+                    ],
                 )
-            return self.cell(inputs, states, **options)
+            output, new_states = self.cell(inputs, states, **options)
+            # A cell may return a single state as it is; the loop wants the structure it gave.
+            return output, tree.pack_sequence_as(states, tree.flatten(new_states))
 
         return backend.rnn(
             step,
@@ -182,7 +208,14 @@ class RNN(keras.layers.RNN):
         config = super().get_config()
         for fixed in ("unroll", "zero_output_for_mask"):
             del config[fixed]
-        return config
+        penalty = keras.regularizers.serialize(self.activity_regularizer)
+        return {**config, "activity_regularizer": penalty}
+
+
+def _not_a_list(shape) -> ValueError:
+    return ValueError(
+        f"`constants` must be a list of tensors. Received: one tensor of shape {tuple(shape)}"
+    )
 
 
 def _beside(sequences, constants):
@@ -265,8 +298,7 @@ class RecurrentLayer(RNN):
         """Returns the constructor's arguments."""
         config = {**self.cell.get_config(), **super().get_config()}
         del config["cell"]
-        penalty = keras.regularizers.serialize(self.activity_regularizer)
-        return {**config, "activity_regularizer": penalty}
+        return config
 
     @classmethod
     def from_config(cls, config: dict):

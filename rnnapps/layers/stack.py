@@ -21,8 +21,9 @@ def recurrent_stack(
         units: Size of each direction of each layer.
         num_layers: Number of layers. Default: 1.
         bidirectional: Whether each layer runs both ways. Default: `False`.
-        **options: Further arguments of the recurrent layer. A `seed` stands for a different one in
-            each layer and direction, so that no two drop the same units.
+        **options: Further arguments of the recurrent layer, but for those that the stack sets
+            itself: `name`, `return_sequences`, `return_state` and `go_backwards`. A `seed` stands
+            for a different one in each layer and direction, so that no two drop the same units.
 
     Returns:
         `num_layers` Keras layers. Called on a sequence, each returns its outputs, `[batch, time,
@@ -30,7 +31,7 @@ def recurrent_stack(
         direction first.
 
     Raises:
-        ValueError: If `cell` is unknown or `num_layers` is not positive.
+        ValueError: If `cell` is unknown, `num_layers` is not positive or an option is the stack's.
 
     Example:
 
@@ -43,6 +44,11 @@ def recurrent_stack(
         raise ValueError(f"`cell` must be one of {', '.join(CELLS)}. Received: cell={cell!r}")
     if num_layers < 1:
         raise ValueError(f"`num_layers` must be positive. Received: num_layers={num_layers}")
+    for name in ("name", "return_sequences", "return_state", "go_backwards"):
+        if name in options:
+            raise ValueError(
+                f"`{name}` is not an option of a stack. Received: {name}={options[name]!r}"
+            )
     layer_class = CELLS[cell]
     model = layer_class(units, return_sequences=True, return_state=True, **options).get_config()
     del model["name"]

@@ -21,7 +21,8 @@ class SequenceEncoder(keras.layers.Layer):
         name: Name of the layer. Default: `None`, chosen by Keras.
         trainable: Whether the weights are trained. Default: `True`.
         dtype: Data type or policy. Default: `None`, Keras' global policy.
-        **layer_kwargs: Further arguments of the recurrent layers, `stateful=True` among them.
+        **layer_kwargs: Further arguments of the recurrent layers, `stateful=True` among them; see
+            `recurrent_stack`.
 
     Call arguments:
         sequences: Float tensor, `[batch, time, features]`.
@@ -30,7 +31,8 @@ class SequenceEncoder(keras.layers.Layer):
         initial_state: List of tensors, `[batch, units]` each, in the order of the returned states.
             Default: `None`, the cells' own, or what stateful layers remember.
         reset: Boolean tensor, `[batch, time]`, true where a row goes back to its initial state
-            before the step is taken; for encoders that run one way. Default: `None`.
+            before the step is taken, so that it can hold several sequences one after the other;
+            see `rnnapps.layers.Bidirectional` for both ways. Default: `None`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -103,8 +105,6 @@ class SequenceEncoder(keras.layers.Layer):
 
     def call(self, sequences, mask=None, initial_state=None, reset=None, training=None):
         """Runs the layers, each on the outputs of the one below."""
-        if reset is not None and self.bidirectional:
-            raise ValueError("`reset` is for one way. Received: reset, and bidirectional=True")
         resets = {} if reset is None else {"reset": reset}
         outputs, states = sequences, []
         for depth, layer in enumerate(self.recurrent_layers):

@@ -180,6 +180,24 @@ def test_dropout_rates_over_many_draws():
         assert len(np.unique(mask)) == 2
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.7])
+def test_each_draw_is_another(rate):
+    """Over 300 draws each entry is dropped as often as the rate says, on its own."""
+    cell = LSTMCell(5, dropout=rate, recurrent_dropout=rate, recurrent_weight_dropout=rate, seed=1)
+    cell.build((None, FEATURES))
+    draws = []
+    for _ in range(300):
+        x = cell.get_dropout_mask(keras.ops.ones((BATCH, FEATURES)))
+        h = cell.get_recurrent_dropout_mask(keras.ops.ones((BATCH, 5)))
+        U = cell.get_recurrent_weight_mask()
+        draws.append(np.concatenate([np.ravel(mask) for mask in (x, h, U)]) == 0)
+        cell.reset_dropout_mask()
+        cell.reset_recurrent_dropout_mask()
+    assert np.mean(draws) == pytest.approx(rate, abs=0.01)
+    deviation = np.sqrt(rate * (1 - rate) / len(draws))
+    np.testing.assert_allclose(np.mean(draws, axis=0), rate, atol=5 * deviation)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

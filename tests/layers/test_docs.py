@@ -32,11 +32,12 @@ def test_every_public_name_has_an_example():
 
 def test_the_page_of_equations_points_to_what_exists():
     page = PAGE.read_text(encoding="utf-8")
-    sources = "".join(
-        file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("*.py")
-    )
-    defined = set(re.findall(r"^def (test_\w+)", sources, re.MULTILINE))
-    named = set(re.findall(r"`(test_\w+)`", page))
+    defined = {
+        f"{file.name}::{test}"
+        for file in Path(__file__).parent.glob("*.py")
+        for test in re.findall(r"^def (test_\w+)", file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = set(re.findall(r"`(test_[^`]*)`", page))
     assert named and named <= defined
 
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| ")]

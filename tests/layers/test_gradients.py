@@ -1,10 +1,12 @@
 """Gradients in float64 against finite differences, for every cell and every option."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from rnnapps.layers import GRU, LSTM, RNN, Bidirectional, Elman, GRUCell, Jordan, LSTMCell
+from rnnapps.models import SequenceEncoder
 
 BATCH, TIME, FEATURES, UNITS = 3, 4, 2, 3
 MASK = np.array([[1, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 0]], bool)
@@ -22,7 +24,10 @@ OPTIONS = {
     "plain": {},
     "no_bias": {"use_bias": False},
     "layer_norm": {"layer_norm": True},
-    "dropout": {"dropout": 0.4, "recurrent_dropout": 0.3, "recurrent_weight_dropout": 0.3},
+    "dropout": {"dropout": 0.4},
+    "recurrent_dropout": {"recurrent_dropout": 0.3},
+    "recurrent_weight_dropout": {"recurrent_weight_dropout": 0.3},
+    "all_dropouts": {"dropout": 0.4, "recurrent_dropout": 0.3, "recurrent_weight_dropout": 0.3},
     "backwards": {"go_backwards": True},
 }
 
@@ -33,7 +38,7 @@ def check_gradients(layer, num_states, **arguments):
     layer.build((None, None, FEATURES))
     layer.set_weights([rng.normal(scale=0.7, size=w.shape) for w in layer.weights])
     x = tf.Variable(rng.normal(size=(BATCH, TIME, FEATURES)))
-    shapes = [shape for shape in layer.compute_output_shape((BATCH, TIME, FEATURES))]
+    shapes = [result.shape for result in keras.tree.flatten(layer(x))]
     states = [tf.Variable(rng.normal(size=shape)) for shape in shapes[1:]]
     factors = [rng.normal(size=shape) for shape in shapes]
     seeds = [v for v in layer.variables if v.name == "seed_generator_state"]
@@ -45,6 +50,7 @@ def check_gradients(layer, num_states, **arguments):
             seed.assign([1, 2])
         start = [tf.convert_to_tensor(state) for state in states]
         results = layer(tf.convert_to_tensor(x), initial_state=start, training=True, **arguments)
+        results = keras.tree.flatten(results)
         return tf.add_n([tf.reduce_sum(r * f) for r, f in zip(results, factors, strict=True)])
 
     sources = [x, *states, *(weight.value for weight in layer.trainable_weights)]
@@ -68,29 +74,42 @@ def check_gradients(layer, num_states, **arguments):
 
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("option", OPTIONS)
-def test_layers(cell, option):
+def test_gradients_equal_finite_differences(cell, option):
     layer_class, own = CELLS[cell]
     options = {"return_sequences": True, "return_state": True, "dtype": "float64", **own}
     layer = layer_class(UNITS, **options, **OPTIONS[option])
     num_states = len(layer.state_size)
-    check_gradients(layer, num_states, mask=MASK)
-    if option == "plain":
-        check_gradients(layer, num_states, mask=MASK, reset=RESET)
+    resets = {"reset": RESET} if option in ("plain", "layer_norm") else {}
+    check_gradients(layer, num_states, mask=MASK, **resets)
 
 
-@pytest.mark.parametrize("reset_after", [False, True])
-def test_stacks_and_both_directions(reset_after):
-    gru = GRU(
-        UNITS,
-        reset_after=reset_after,
-        return_sequences=True,
-        return_state=True,
-        dtype="float64",
-    )
-    check_gradients(Bidirectional(gru, dtype="float64"), 2, mask=MASK)
+@pytest.mark.parametrize(
+    ("layer_class", "options", "num_states"),
+    [
+        (GRU, {}, 2),
+        (GRU, {"reset_after": True}, 2),
+        (LSTM, {"peephole": True, "layer_norm": True}, 4),
+    ],
+)
+def test_gradients_of_both_directions(layer_class, options, num_states):
+    options = {"return_sequences": True, "return_state": True, "dtype": "float64", **options}
+    layer = Bidirectional(layer_class(UNITS, **options), dtype="float64")
+    check_gradients(layer, num_states, mask=MASK, reset=RESET)
 
 
-def test_constants():
+def test_gradients_of_stacked_cells():
+    cells = [GRUCell(UNITS, dtype="float64"), LSTMCell(2, peephole=True, dtype="float64")]
+    deep = keras.layers.StackedRNNCells(cells, dtype="float64")
+    layer = RNN(deep, return_sequences=True, return_state=True, dtype="float64")
+    check_gradients(layer, 3, mask=MASK, reset=RESET)
+
+
+def test_gradients_of_a_deep_network_both_ways():
+    encoder = SequenceEncoder("lstm", UNITS, num_layers=2, dtype="float64")
+    check_gradients(encoder, 8, mask=MASK)
+
+
+def test_gradients_of_the_constants():
     layer = RNN(LSTMCell(UNITS, peephole=True, dtype="float64"), dtype="float64")
     x, k = np.ones((BATCH, TIME, FEATURES)), tf.Variable(np.linspace(-1, 1, BATCH)[:, None])
     with tf.GradientTape() as tape:

@@ -42,7 +42,7 @@ def pooling(mode, **options):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_against_brute_force(mode):
+def test_pooling_equals_brute_force(mode):
     layer = pooling(mode)
     np.testing.assert_allclose(layer(X, mask=MASK), brute_force(layer, X, MASK), atol=1e-6)
     everything = np.ones_like(MASK)

@@ -76,6 +76,30 @@ LAYER_OPTIONS = [
     {"stateful": True},
 ]
 
+BIDIRECTIONAL_OPTIONS = [
+    {"merge_mode": mode, "activity_regularizer": "l2"} for mode in ("sum", "ave", "mul", None)
+]
+
+
+@keras.saving.register_keras_serializable(package="tests.round_trips")
+class LeakyCell(keras.layers.Layer):
+    """A cell of a user: its state leaks, and is returned as it is."""
+
+    def __init__(self, units, leak=0.1, **kwargs):
+        super().__init__(**kwargs)
+        self.units, self.leak = units, leak
+        self.state_size = units
+
+    def build(self, input_shape):
+        self.kernel = self.add_weight(shape=(input_shape[-1], self.units), name="kernel")
+
+    def call(self, inputs, states):
+        h = (1 - self.leak) * states[0] + keras.ops.matmul(inputs, self.kernel)
+        return h, h
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units, "leak": self.leak}
+
 
 def options_of(layer_class):
     return [
@@ -168,7 +192,38 @@ def test_every_option_survives(layer_class, place, tmp_path):
     if place == "alone":
         choices += [{**NEEDED.get(layer_class, {}), **options} for options in LAYER_OPTIONS]
     inputs = keras.Input((None, FEATURES), batch_size=BATCH)
-    model = keras.Model(inputs, list(PLACES[place](layer_class, inputs, choices)))
+    assert_survives(
+        keras.Model(inputs, list(PLACES[place](layer_class, inputs, choices))), tmp_path
+    )
+
+
+@pytest.mark.parametrize("make_cell", [lambda: GRUCell(UNITS), lambda: LeakyCell(UNITS, leak=0.3)])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_every_option_of_rnn_survives(make_cell, stacked, tmp_path):
+    inputs = keras.Input((None, FEATURES), batch_size=BATCH)
+    results = []
+    for options in LAYER_OPTIONS:
+        cell = make_cell()
+        if stacked:
+            cell = keras.layers.StackedRNNCells([cell, make_cell()])
+        results.append(RNN(cell, **options)(inputs))
+    assert_survives(keras.Model(inputs, results), tmp_path)
+
+
+def test_every_option_of_bidirectional_survives(tmp_path):
+    inputs = keras.Input((None, FEATURES), batch_size=BATCH)
+    results = []
+    for options in BIDIRECTIONAL_OPTIONS:
+        for chosen in LAYER_OPTIONS:
+            layer = LSTM(UNITS, **{**chosen, "name": None, "go_backwards": False})
+            results.append(Bidirectional(layer, **options)(inputs))
+    forward, backward = LSTM(UNITS), LSTM(UNITS, go_backwards=True, peephole=True)
+    results.append(Bidirectional(forward, backward_layer=backward)(inputs))
+    assert_survives(keras.Model(inputs, results), tmp_path)
+
+
+def assert_survives(model, tmp_path):
+    """The configuration and the `.keras` file keep the options, the results and the penalties."""
     for layer in model.layers:
         config = layer.get_config()
         assert type(layer).from_config(layer.get_config()).get_config() == config
@@ -186,18 +241,31 @@ def test_every_option_survives(layer_class, place, tmp_path):
 
 
 @pytest.mark.parametrize("layer_class", CLASSES)
-def test_saved_models_answer_alike(layer_class, tmp_path):
+def test_saved_models_of_each_option_answer_alike(layer_class, tmp_path):
+    needed = NEEDED.get(layer_class, {})
+    choices = options_of(layer_class) + [{**needed, **options} for options in LAYER_OPTIONS]
+    inputs = keras.Input((None, FEATURES), batch_size=BATCH)
+    results = keras.tree.flatten(list(alone(layer_class, inputs, choices)))
+    model = keras.Model(inputs, results)
+    first = model(X)
+    start_again(model)
+    model.export(tmp_path / "exported", verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    for one, other in zip(loaded.serve(X), first, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-3 if other.dtype == "float16" else 1e-5)
+
+
+def test_saved_models_of_wrapped_layers_answer_alike(tmp_path):
+    """The LSTM stands for all: the wrappers are the same, and each option is tried above."""
     everything = {}
-    for options in options_of(layer_class):
+    for options in options_of(LSTM):
         everything.update(options)
     for name in ("trainable", "dtype", "use_bias"):
         del everything[name]
     inputs = keras.Input((None, FEATURES), batch_size=BATCH)
-    places = ["stock_rnn", "initial_states"]
-    if layer_class is LSTM:  # the wrappers are the same for all
-        places += ["stacked_cells", "stack"]
-    outputs = [list(PLACES[place](layer_class, inputs, [everything])) for place in places]
-    stateful = layer_class(UNITS, stateful=True, **everything)
+    places = ["stock_rnn", "initial_states", "stacked_cells", "stack"]
+    outputs = [list(PLACES[place](LSTM, inputs, [everything])) for place in places]
+    stateful = LSTM(UNITS, stateful=True, **everything)
     model = keras.Model(inputs, keras.tree.flatten([outputs, stateful(inputs)]))
     first, second = model(X), model(X)
     start_again(model)
@@ -218,3 +286,18 @@ def test_every_argument_is_tried_here():
         arguments -= {"self", "kwargs", "options"}
         assert arguments - {"units"} <= own
         assert arguments <= set(layer_class(2, **NEEDED.get(layer_class, {})).get_config())
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "example", "tried"),
+    [
+        (RNN, RNN(ElmanCell(2)), LAYER_OPTIONS),
+        (Bidirectional, Bidirectional(Elman(2)), BIDIRECTIONAL_OPTIONS),
+    ],
+)
+def test_every_argument_of_the_wrappers_is_tried_here(wrapper, example, tried):
+    arguments = set(inspect.signature(wrapper.__init__).parameters) | {"activity_regularizer"}
+    arguments -= {"self", "kwargs", "weights"}  # `weights` are values, not configuration
+    assert arguments <= set(example.get_config())
+    wrapped = {"cell", "layer", "backward_layer"}
+    assert arguments - wrapped <= {name for options in tried for name in options}

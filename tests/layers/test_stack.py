@@ -13,15 +13,38 @@ MASK = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
 @pytest.mark.parametrize(
     ("cell", "layer_class", "states"), [("elman", Elman, 1), ("lstm", LSTM, 2), ("gru", GRU, 1)]
 )
-def test_each_layer_reads_the_one_below(cell, layer_class, states):
+def test_a_stack_is_made_of_layers_of_the_cell(cell, layer_class, states):
     stack = recurrent_stack(cell, 4, num_layers=3)
     assert [type(layer) for layer in stack] == [layer_class] * 3
-    outputs, mask = X, MASK
-    for layer in stack:
-        outputs, *finals = layer(outputs, mask=mask)
-        assert outputs.shape == (3, 5, 4)
-        assert len(finals) == states
     assert len({layer.name for layer in stack}) == 3
+    outputs = X
+    for layer in stack:
+        outputs, *finals = layer(outputs, mask=MASK)
+        assert outputs.shape == (3, 5, 4)
+        assert [final.shape for final in finals] == [(3, 4)] * states
+
+
+def test_each_layer_reads_the_one_below():
+    """`h^i_t = tanh(W^i h^{i-1}_t + U^i h^i_{t-1} + b^i)`, step by step in NumPy."""
+    stack = recurrent_stack("elman", 4, num_layers=3)
+    rng = np.random.default_rng(1)
+    for depth, layer in enumerate(stack):
+        layer.build((None, None, 4 if depth else 2))
+        layer.set_weights([rng.normal(scale=0.7, size=w.shape) for w in layer.weights])
+    h = [np.zeros((3, 4)) for _ in stack]
+    expected = np.zeros((3, 5, 4))
+    for t in range(5):
+        below, valid = X[:, t], MASK[:, t, None]
+        for depth, layer in enumerate(stack):
+            W, U, b = layer.get_weights()
+            h[depth] = np.where(valid, np.tanh(below @ W + h[depth] @ U + b), h[depth])
+            below = h[depth]
+        expected[:, t] = valid * below
+    outputs = X
+    for layer, final in zip(stack, h, strict=True):
+        outputs, state = layer(outputs, mask=MASK)
+        np.testing.assert_allclose(state, final, atol=1e-6)
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("cell", ["elman", "jordan", "lstm", "gru"])
@@ -63,6 +86,15 @@ def test_no_two_layers_draw_the_same():
     kernels = {run.cell.kernel.numpy().tobytes() for run in runs}
     masks = {np.array(run.cell.get_dropout_mask(np.ones((1, 99)))).tobytes() for run in runs}
     assert len(kernels) == len(masks) == len({run.cell.seed for run in runs}) == 4
+
+
+@pytest.mark.parametrize(
+    "option", [{"go_backwards": True}, {"name": "deep"}, {"return_sequences": False}]
+)
+def test_what_the_stack_sets_itself_is_refused(option):
+    ((name, value),) = option.items()
+    with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
+        recurrent_stack("gru", 4, **option)
 
 
 @pytest.mark.parametrize(

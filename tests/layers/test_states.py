@@ -143,6 +143,72 @@ def test_stateful_halves_make_the_whole(layer_class, options):
     np.testing.assert_allclose(halves(X), whole(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("stateful", [False, True])
+@pytest.mark.parametrize(
+    "cells",
+    [[ElmanCell(4)], [LSTMCell(4)], [GRUCell(4), LSTMCell(UNITS)]],
+    ids=["one_state", "two_states", "two_cells"],
+)
+def test_resets_of_stacked_cells(cells, stateful):
+    layer = RNN(
+        keras.layers.StackedRNNCells(cells),
+        return_sequences=True,
+        return_state=True,
+        stateful=stateful,
+    )
+    with_weights(layer, BATCH, None, FEATURES)
+    reset = np.zeros((BATCH, TIME), bool)
+    reset[:, 2] = True
+
+    def run(x, **arguments):
+        layer.reset_state()
+        return layer(x, **arguments)
+
+    for mask in (None, MASK[3:4].repeat(BATCH, axis=0)):
+        outputs, *states = run(X, reset=reset, mask=mask)
+        head, (tail, *expected) = run(X[:, :2])[0], run(X[:, 2:])
+        assert_close(outputs, np.concatenate([head, tail], axis=1))
+        assert_close(states, expected)
+    masked, *_ = run(X, reset=RESET, mask=MASK)
+    np.testing.assert_array_equal(masked[~MASK], 0)
+
+
+class BareCell(ElmanCell):
+    """A cell of a user, which returns its state as it is."""
+
+    def call(self, inputs, states, training=False):
+        h, _ = super().call(inputs, states, training=training)
+        return h, h
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize("batch", [BATCH, 1])
+def test_a_cell_may_return_its_state_as_it_is(stacked, batch):
+    cell, twin = BareCell(UNITS), ElmanCell(UNITS)
+    layers = []
+    for one in (cell, twin):
+        one = keras.layers.StackedRNNCells([one]) if stacked else one
+        layers.append(with_weights(RNN(one, return_sequences=True, return_state=True)))
+    x, mask, reset = X[:batch], MASK[:batch], RESET[:batch]
+    for arguments in ({}, {"mask": mask}, {"reset": reset}, {"mask": mask, "reset": reset}):
+        actual, expected = (layer(x, **arguments) for layer in layers)
+        assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("wrap", [lambda cell: cell, lambda cell: [cell, GRUCell(2)]])
+def test_a_failed_call_leaves_no_dropout_masks(wrap):
+    """Masks drawn for another batch, or inside a graph that was given up, break later calls."""
+    cell = LSTMCell(UNITS, dropout=0.5, recurrent_dropout=0.5, recurrent_weight_dropout=0.5)
+    cells = wrap(cell)
+    layer = RNN(keras.layers.StackedRNNCells(cells) if isinstance(cells, list) else cells)
+    layer.build(X.shape)
+    wrong = np.ones((BATCH, TIME, 1, 1), bool)  # a mask of two axes too many
+    for call in (layer, tf.function(lambda x, **options: layer(x, **options))):
+        with pytest.raises((ValueError, TypeError, tf.errors.InvalidArgumentError)):
+            call(X, mask=wrong, training=True)
+        assert np.all(np.isfinite(layer(X[:2], training=True)))
+
+
 def test_reset_state_goes_to_the_initial_state_of_the_cell():
     layer = RNN(WarmCell(UNITS), stateful=True)
     first = layer(X)
@@ -224,7 +290,10 @@ def test_stacked_cells_take_resets_masks_and_dropout(wrapper):
     layer = with_weights(wrapper(keras.layers.StackedRNNCells(cells), return_sequences=True))
     first, second = (layer(X, mask=MASK, training=True) for _ in range(2))
     assert np.any(first != second)
-    assert_close(layer(X, mask=MASK), layer(X, mask=MASK))
+    twins = [GRUCell(4), LSTMCell(UNITS)]
+    twin = with_weights(RNN(keras.layers.StackedRNNCells(twins), return_sequences=True))
+    at_inference = np.where(MASK[..., None], layer(X, mask=MASK), 0)  # stock repeats outputs
+    assert_close(at_inference, twin(X, mask=MASK))
     if wrapper is RNN:
         outputs = layer(X, mask=MASK, reset=RESET)
         np.testing.assert_array_equal(outputs[~MASK], 0)
@@ -261,7 +330,132 @@ def test_bidirectional_takes_states_for_both_directions():
         assert_close(states, one_states + other_states)
 
 
+def pieces_of(row):
+    """The steps of each sequence in a row: cut before each valid step that is reset."""
+    pieces = [[]]
+    for step in range(TIME):
+        if MASK_OF_PIECES[row, step]:
+            if RESET[row, step] and pieces[-1]:
+                pieces.append([])
+            pieces[-1].append(step)
+    return [piece for piece in pieces if piece]
+
+
+MASK_OF_PIECES = np.array([[1, 1, 1, 0, 1, 1], [0, 1, 1, 1, 0, 1], [1, 0, 0, 1, 1, 0], [1] * 6])
+MASK_OF_PIECES = MASK_OF_PIECES.astype(bool)
+
+
+@pytest.mark.parametrize("merge_mode", ["concat", "sum", "ave", "mul", None])
+@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+def test_no_sequence_of_a_row_sees_another_either_way(layer_class, options, merge_mode):
+    layer = Bidirectional(
+        layer_class(UNITS, return_sequences=True, return_state=True, **options),
+        merge_mode=merge_mode,
+    )
+    with_weights(layer)
+    both = 2 if merge_mode is None else 1
+    outputs = layer(X, mask=MASK_OF_PIECES, reset=RESET)
+    states, outputs = outputs[both:], outputs[:both]
+    half = len(states) // 2
+    for row in range(BATCH):
+        pieces = pieces_of(row)
+        alone = [layer(X[row : row + 1, piece]) for piece in pieces]
+        for piece, expected in zip(pieces, alone, strict=True):
+            for output, value in zip(outputs, expected[:both], strict=True):
+                np.testing.assert_allclose(output.numpy()[row, piece], value[0], atol=1e-6)
+        ends = [*alone[-1][both : both + half], *alone[0][both + half :]]
+        assert_close([state[row] for state in states], [end[0] for end in ends])
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_both_ways_take_resets_in_graphs_of_unknown_length(jit_compile):
+    layer = with_weights(Bidirectional(GRU(UNITS, return_sequences=True)))
+    spec = tf.TensorSpec([None, None], tf.bool)
+    signature = [tf.TensorSpec([None, None, FEATURES]), spec, spec]
+    run = tf.function(
+        lambda x, mask, reset: layer(x, mask=mask, reset=reset),
+        input_signature=signature,
+        jit_compile=jit_compile,
+    )
+    arguments = X, MASK_OF_PIECES, RESET
+    expected = layer(X, mask=MASK_OF_PIECES, reset=RESET)
+    np.testing.assert_allclose(run(*arguments), expected, atol=1e-6)
+    assert run(*(a[:, :0] for a in arguments)).shape == (BATCH, 0, 2 * UNITS)
+    assert_close(layer(X, reset=RESET), run(X, np.ones((BATCH, TIME), bool), RESET))
+
+
+@pytest.mark.parametrize("merge_mode", ["concat", "sum", "ave", "mul", None])
+@pytest.mark.parametrize("return_sequences", [False, True])
+@pytest.mark.parametrize("return_state", [False, True])
+def test_output_shapes_of_both_ways_are_known_beforehand(
+    merge_mode, return_sequences, return_state
+):
+    run = LSTM(UNITS, return_sequences=return_sequences, return_state=return_state)
+    layer = Bidirectional(run, merge_mode=merge_mode)
+    promised, results = layer.compute_output_shape(X.shape), layer(X)
+    several = merge_mode is None or return_state
+    assert tuple(promised) == (tuple(r.shape for r in results) if several else results.shape)
+
+
 # Constants
+
+
+def test_constants_stand_beside_the_inputs_of_both_directions(tmp_path):
+    inputs, constant = keras.Input((None, FEATURES)), keras.Input((2,))
+    layer = Bidirectional(LSTM(UNITS, return_sequences=True))
+    outputs = layer(keras.layers.Masking()(inputs), constants=[constant])
+    model = keras.Model([inputs, constant], outputs)
+    x, k = np.where(MASK[..., None], X, 0), np.linspace(-1, 1, 2 * BATCH).reshape(BATCH, 2)
+    x, k = x.astype("float32"), k.astype("float32")
+    repeated = np.repeat(k[:, None], TIME, axis=1)
+    assert_close(model([x, k]), layer(np.concatenate([x, repeated], axis=-1), mask=MASK))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded([x, k]), model([x, k]))
+
+
+def test_input_dropout_covers_the_constants():
+    layer = Elman(8, dropout=0.5, activation="linear", use_bias=False, seed=1)
+    k = np.ones((BATCH, 8), "float32")
+    layer.build((None, None, FEATURES), constants_shape=[k.shape])
+    W = np.concatenate([np.zeros((FEATURES, 8)), np.eye(8)])
+    layer.set_weights([W, np.zeros((8, 8))])
+    assert set(np.unique(layer(X, constants=[k], training=True))) == {0.0, 2.0}
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("wrap", [lambda layer: layer, Bidirectional], ids=["one", "both"])
+@pytest.mark.parametrize(
+    ("inputs", "arguments", "message"),
+    [
+        (X[0], {}, r"received: \(6, 3\)"),
+        (X, {"initial_state": [X[:, 0]]}, "as the cell has states, 2. Received: [01]"),
+        (X, {"initial_state": [X[:, 0]] * 6}, "as the cell has states, 2. Received: [36]"),
+        (X, {"constants": X[:, 0]}, r"list of tensors. Received: one tensor of shape \(4, 3\)"),
+    ],
+)
+@pytest.mark.parametrize("build", [False, True])
+def test_mistakes_are_told_plainly(wrap, inputs, arguments, message, build):
+    layer = wrap(LSTM(UNITS))
+    if build:
+        layer.build(X.shape)
+    with pytest.raises(ValueError, match=message):
+        layer(inputs, **arguments)
+
+
+def test_states_of_stacked_cells_come_as_promised_and_go_back_in():
+    cells = [ElmanCell(4), LSTMCell(UNITS)]
+    for stateful in (False, True):
+        deep = keras.layers.StackedRNNCells(cells)
+        layer = RNN(deep, return_state=True, stateful=stateful)
+        promised = layer.compute_output_shape(X.shape)
+        output, lower, (h, c) = layer(X)
+        assert (output.shape, lower.shape, [h.shape, c.shape]) == tuple(promised)
+        again = layer(X, initial_state=[lower, [h, c]])
+        assert np.any(again[0] != output)
+        assert_close(layer(X, initial_state=[lower, h, c]), again)
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)

@@ -73,8 +73,22 @@ def test_resets_cut_a_row_for_every_layer():
     np.testing.assert_allclose(outputs[:, 2:], tail, atol=1e-6)
     for one, other in zip(states, end, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-    with pytest.raises(ValueError, match="bidirectional=True"):
-        SequenceEncoder("gru", units=4)(X, reset=reset)
+
+
+def test_resets_cut_a_row_both_ways():
+    encoder = SequenceEncoder("gru", units=4, num_layers=2)
+    reset = np.zeros((3, 5), bool)
+    reset[:, 2] = True
+    outputs, _ = encoder(X, reset=reset)
+    np.testing.assert_allclose(outputs[:, :2], encoder(X[:, :2])[0], atol=1e-6)
+    np.testing.assert_allclose(outputs[:, 2:], encoder(X[:, 2:])[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("option", [{"go_backwards": True}, {"return_state": False}])
+def test_what_an_encoder_sets_itself_is_refused(option):
+    ((name, value),) = option.items()
+    with pytest.raises(ValueError, match=f"Received: {name}={value}"):
+        SequenceEncoder("gru", units=4, **option)
 
 
 @pytest.mark.parametrize("arguments", ENCODERS)
