@@ -1,0 +1,663 @@
+"""The engine of the recurrent layers on TensorFlow, with backpropagation through time written out.
+
+`run` carries a cell along a batch of sequences. A cell here is a pair of equations: `step` takes
+the states of step t-1 to those of step t, and `step_back` takes the errors of step t back to step
+t-1. `dv` stands for `∂E/∂v`. With `a_t = W x_t + U h_{t-1} + b`, what one step sends back is
+
+    dh_{t-1} = U^T da_t + (whatever else of the step sees h_{t-1}),  dx_t = W^T da_t
+
+and the weights collect from all steps
+
+    dW = Σ_t da_t x_t^T,  dU = Σ_t da_t h_{t-1}^T,  db = Σ_t da_t
+
+so that only `da_t` and `dh_{t-1}` need a loop over time. How the work is laid out:
+
+- Time is cut into blocks of at most 16 steps. A block's `W x_t` is one matrix product beside a loop
+  that has only the recurrent product and the gates in it; going back, `dx`, `dW` and `dU` are three
+  products a block.
+- The batch is cut into groups of rows, one launch each. The launches do not depend on each other,
+  and TensorFlow runs as many at a time as there are cores. With a mask, the rows are sorted by
+  length, and each group's loop stops where its longest sequence does.
+- A launch is compiled by XLA, the graph around it is not: inside one compiled program the groups
+  would run one after the other. The number of steps is an argument of the compiled program, and
+  sequences are padded to whole blocks, so that lengths near each other share a compilation.
+"""
+
+import functools
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import tensorflow as tf
+
+BLOCK_STEPS = 16
+MAX_GROUPS = 8
+MIN_ROWS = 8
+
+ACTIVATIONS = {
+    # name: the function φ, and φ' in terms of φ's value
+    "tanh": (tf.tanh, lambda h: 1 - h * h),
+    "sigmoid": (tf.sigmoid, lambda h: h * (1 - h)),
+    "relu": (tf.nn.relu, lambda h: tf.cast(h > 0, h.dtype)),
+    "linear": (tf.identity, tf.ones_like),
+}
+
+
+class Weights(NamedTuple):
+    """Weights as a cell's equations want them."""
+
+    W: tf.Tensor  # [features, gates·units]
+    Us: tuple[tf.Tensor, ...]  # matrices that multiply the previous output, [units, ·]
+    vectors: tuple[tf.Tensor, ...]  # biases and peepholes
+
+
+class Equations:
+    """What the equations of a cell are made of; a subclass holds those of one cell.
+
+    `drop` stands for recurrent dropout, and is applied to the previous output where it meets `U`.
+    """
+
+    saved = ()  # sizes, in units, of what `step` saves for `step_back`
+    bias_rows = ()  # axes of the Keras layer's bias before that of the columns
+
+    def arrange(self, W, U, bias, peephole) -> Weights:
+        """Returns the weights of the Keras layer as the equations want them."""
+        raise NotImplementedError
+
+    def step(self, x, before, weights, drop) -> tuple:
+        """Returns the states of step t and what is saved; `x` is `W x_t`, `before` the states."""
+        raise NotImplementedError
+
+    def step_back(self, dafter, before, after, saved, weights, drop) -> tuple:
+        """Returns `da_t` and the errors of the states of step t-1; `weights.Us` are transposed."""
+        raise NotImplementedError
+
+    def collect(self, da, before, after, saved, drop) -> tuple:
+        """Returns the gradients of `Us` and of `vectors` from the steps of a block."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Elman(Equations):
+    """`h_t = φ(a_t)`, `a_t = W x_t + U h_{t-1} + b`, and back:
+
+    da_t = dh_t ⊙ φ'(a_t)
+    dh_{t-1} = U^T da_t
+    """
+
+    activation: str = "tanh"
+
+    def arrange(self, W, U, bias, peephole):
+        return Weights(W, (U,), (bias,))
+
+    def step(self, x, before, weights, drop):
+        (h,), (U,), (b,) = before, weights.Us, weights.vectors
+        activation, _ = ACTIVATIONS[self.activation]
+        return (activation(x + drop(h) @ U + b),), ()
+
+    def step_back(self, dafter, before, after, saved, weights, drop):
+        (dh,), (h,), (U_T,) = dafter, after, weights.Us
+        _, slope = ACTIVATIONS[self.activation]
+        da = dh * slope(h)
+        return da, (drop(da @ U_T),)
+
+    def collect(self, da, before, after, saved, drop):
+        return (_outer(drop(before[0]), da),), (_over_steps(da),)
+
+
+@dataclass(frozen=True)
+class LSTM(Equations):
+    """Long short-term memory, its equations as in `LSTMCell`, and back:
+
+        da^o_t = dh_t ⊙ tanh(c_t) ⊙ o_t ⊙ (1 - o_t)
+    dc_t  += dh_t ⊙ o_t ⊙ (1 - tanh²(c_t)) + p_o ⊙ da^o_t
+    da^i_t = dc_t ⊙ g_t ⊙ i_t ⊙ (1 - i_t)
+    da^f_t = dc_t ⊙ c_{t-1} ⊙ f_t ⊙ (1 - f_t)
+    da^g_t = dc_t ⊙ i_t ⊙ (1 - g_t²)
+    dc_{t-1} = dc_t ⊙ f_t + p_i ⊙ da^i_t + p_f ⊙ da^f_t
+    dh_{t-1} = U^T da_t
+    dp_i = Σ_t da^i_t ⊙ c_{t-1},  dp_f = Σ_t da^f_t ⊙ c_{t-1},  dp_o = Σ_t da^o_t ⊙ c_t
+
+    The columns are put in the order i, f, o, g: one logistic function over three gates.
+    """
+
+    peephole: bool = False
+    saved = (3, 1)
+
+    def arrange(self, W, U, bias, peephole):
+        W, U, bias = (_move_output_gate(w) for w in (W, U, bias))
+        peepholes = tuple(tf.split(peephole, 3)) if self.peephole else ()
+        return Weights(W, (U,), (bias, *peepholes))
+
+    def step(self, x, before, weights, drop):
+        (h, c), (U,), (b, *peepholes) = before, weights.Us, weights.vectors
+        a = x + drop(h) @ U + b
+        if not self.peephole:
+            ifo = tf.sigmoid(a[:, : 3 * h.shape[1]])
+            i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
+            g = tf.tanh(a[:, 3 * h.shape[1] :])
+            c = f * c + i * g
+        else:
+            p_i, p_f, p_o = peepholes
+            a_i, a_f, a_o, a_g = tf.split(a, 4, axis=1)  # [batch, units] each
+            i, f, g = tf.sigmoid(a_i + p_i * c), tf.sigmoid(a_f + p_f * c), tf.tanh(a_g)
+            c = f * c + i * g
+            o = tf.sigmoid(a_o + p_o * c)
+            ifo = tf.concat([i, f, o], axis=1)  # [batch, 3·units]
+        return (o * tf.tanh(c), c), (ifo, g)
+
+    def step_back(self, dafter, before, after, saved, weights, drop):
+        (dh, dc), (_, c_before), (_, c), (ifo, g) = dafter, before, after, saved
+        i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
+        tanh_c = tf.tanh(c)
+        da_o = dh * tanh_c * o * (1 - o)
+        dc = dc + dh * o * (1 - tanh_c * tanh_c)
+        if self.peephole:
+            _, p_i, p_f, p_o = weights.vectors
+            dc = dc + p_o * da_o
+        da_i = dc * g * i * (1 - i)
+        da_f = dc * c_before * f * (1 - f)
+        da_g = dc * i * (1 - g * g)
+        dc = dc * f
+        if self.peephole:
+            dc = dc + p_i * da_i + p_f * da_f
+        da = tf.concat([da_i, da_f, da_o, da_g], axis=1)  # [batch, 4·units]
+        return da, (drop(da @ weights.Us[0]), dc)
+
+    def collect(self, da, before, after, saved, drop):
+        (h_before, c_before), (_, c) = before, after
+        vectors = [_over_steps(da)]
+        if self.peephole:
+            da_i, da_f, da_o, _ = tf.split(da, 4, axis=2)  # [steps, batch, units] each
+            vectors += [_over_steps(d * s) for d, s in ((da_i, c_before), (da_f, c_before))]
+            vectors += [_over_steps(da_o * c)]
+        return (_outer(drop(h_before), da),), tuple(vectors)
+
+
+@dataclass(frozen=True)
+class GRU(Equations):
+    """Gated recurrent unit that resets before the product, as in `GRUCell`, and back:
+
+    da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
+    da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
+    dq_t = U_h^T da^h_t,  where q_t = r_t ⊙ h_{t-1}
+    da^r_t = dq_t ⊙ h_{t-1} ⊙ r_t ⊙ (1 - r_t)
+    dh_{t-1} = dh_t ⊙ u_t + dq_t ⊙ r_t + U_u^T da^u_t + U_r^T da^r_t
+    dU_h = Σ_t da^h_t q_t^T
+    """
+
+    saved = (2, 1)
+
+    def arrange(self, W, U, bias, peephole):
+        units = U.shape[0]
+        return Weights(W, (U[:, : 2 * units], U[:, 2 * units :]), (bias,))
+
+    def step(self, x, before, weights, drop):
+        (h,), (U_ur, U_h), (b,) = before, weights.Us, weights.vectors
+        a = x + b
+        gates = 2 * h.shape[1]
+        ur = tf.sigmoid(a[:, :gates] + drop(h) @ U_ur)
+        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
+        candidate = tf.tanh(a[:, gates:] + (r * drop(h)) @ U_h)
+        return (u * h + (1 - u) * candidate,), (ur, candidate)
+
+    def step_back(self, dafter, before, after, saved, weights, drop):
+        (dh,), (h,), (ur, candidate), (U_ur_T, U_h_T) = dafter, before, saved, weights.Us
+        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
+        da_u = dh * (h - candidate) * u * (1 - u)
+        da_h = dh * (1 - u) * (1 - candidate * candidate)
+        dq = da_h @ U_h_T
+        da_r = dq * drop(h) * r * (1 - r)
+        da_ur = tf.concat([da_u, da_r], axis=1)  # [batch, 2·units]
+        da = tf.concat([da_ur, da_h], axis=1)  # [batch, 3·units]
+        return da, (dh * u + drop(dq * r + da_ur @ U_ur_T),)
+
+    def collect(self, da, before, after, saved, drop):
+        h, r = drop(before[0]), tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
+        gates = 2 * h.shape[2]
+        return (_outer(h, da[..., :gates]), _outer(r * h, da[..., gates:])), (_over_steps(da),)
+
+
+@dataclass(frozen=True)
+class GRUResetAfter(Equations):
+    """Gated recurrent unit that resets after the product, as in `GRUCell`, and back:
+
+    da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
+    da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
+    da^r_t = da^h_t ⊙ s_t ⊙ r_t ⊙ (1 - r_t),  where s_t = U_h h_{t-1} + b'_h
+    ds_t = r_t ⊙ da^h_t
+    dh_{t-1} = dh_t ⊙ u_t + U_u^T da^u_t + U_r^T da^r_t + U_h^T ds_t
+    dU_h = Σ_t ds_t h_{t-1}^T,  db'_h = Σ_t ds_t
+    """
+
+    saved = (2, 1, 1)
+    bias_rows = (2,)
+
+    def arrange(self, W, U, bias, peephole):
+        gates = 2 * U.shape[0]
+        b_ur = bias[0, :gates] + bias[1, :gates]
+        return Weights(W, (U,), (b_ur, bias[0, gates:], bias[1, gates:]))
+
+    def step(self, x, before, weights, drop):
+        (h,), (U,), (b_ur, b_h, b_s) = before, weights.Us, weights.vectors
+        gates = 2 * h.shape[1]
+        s = drop(h) @ U  # [batch, 3·units]
+        ur = tf.sigmoid(x[:, :gates] + s[:, :gates] + b_ur)
+        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
+        s = s[:, gates:] + b_s
+        candidate = tf.tanh(x[:, gates:] + b_h + r * s)
+        return (u * h + (1 - u) * candidate,), (ur, candidate, s)
+
+    def step_back(self, dafter, before, after, saved, weights, drop):
+        (dh,), (h,), (ur, candidate, s), (U_T,) = dafter, before, saved, weights.Us
+        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
+        da_u = dh * (h - candidate) * u * (1 - u)
+        da_h = dh * (1 - u) * (1 - candidate * candidate)
+        da_r = da_h * s * r * (1 - r)
+        da = tf.concat([da_u, da_r, da_h], axis=1)  # [batch, 3·units]
+        ds = tf.concat([da_u, da_r, r * da_h], axis=1)  # [batch, 3·units]
+        return da, (dh * u + drop(ds @ U_T),)
+
+    def collect(self, da, before, after, saved, drop):
+        h, r = before[0], tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
+        da_ur, da_h = tf.split(da, [2 * h.shape[2], h.shape[2]], axis=2)
+        ds = tf.concat([da_ur, r * da_h], axis=2)  # [steps, batch, 3·units]
+        vectors = (_over_steps(da_ur), _over_steps(da_h), _over_steps(r * da_h))
+        return (_outer(drop(h), ds),), vectors
+
+
+def _move_output_gate(w):
+    i, f, g, o = tf.split(w, 4, axis=-1)
+    return tf.concat([i, f, o, g], axis=-1)
+
+
+def _outer(rows, columns):
+    return tf.einsum("sbi,sbj->ij", rows, columns)
+
+
+def _over_steps(errors):
+    return tf.reduce_sum(errors, axis=[0, 1])
+
+
+class Rows(NamedTuple):
+    """The rows of one launch. Time is in blocks, so that a shape tells the length of a block."""
+
+    x: tf.Tensor  # [rows, blocks, steps, features]
+    states: tuple[tf.Tensor, ...]  # [rows, units] each
+    mask: tf.Tensor | None  # bool [rows, blocks, steps]
+    reset: tf.Tensor | None  # bool [rows, blocks, steps]
+    dropout: tf.Tensor | None  # [rows, units]
+
+
+def run(
+    cell,
+    inputs,
+    kernel,
+    recurrent_kernel,
+    bias,
+    peephole=None,
+    *,
+    states,
+    mask=None,
+    reset=None,
+    input_dropout=None,
+    recurrent_dropout=None,
+    training=False,
+    compiled=True,
+):
+    """Carries a cell along a batch of sequences.
+
+    Args:
+        cell: `Elman`, `LSTM`, `GRU` or `GRUResetAfter` of this module.
+        inputs: Float tensor, `[batch, time, features]`.
+        kernel: `W` as the Keras layer has it, `[features, gates·units]`.
+        recurrent_kernel: `U` as the Keras layer has it, `[units, gates·units]`.
+        bias: `b` as the Keras layer has it, or `None`.
+        peephole: `p` for the gates i, f, o, `[3·units]`. Default: `None`.
+        states: Sequence of the states before the first step, `[batch, units]` each.
+        mask: Boolean tensor, `[batch, time]`, true at the valid steps. Default: `None`, all.
+        reset: Boolean tensor, `[batch, time]`. Where it is true at a valid step, the row's states
+            are zero before that step. Default: `None`, nowhere.
+        input_dropout: Factors of the input's features, `[batch, features]`. Default: `None`.
+        recurrent_dropout: Factors of the previous output's features where it meets `U`,
+            `[batch, units]`. Default: `None`.
+        training: Whether to save on the way what the gradient will need. Without, the gradient
+            runs the sequences once more. Default: `False`.
+        compiled: Whether the launches are compiled, once for each new shape. Default: `True`.
+
+    Returns:
+        The outputs, `[batch, time, units]`, zero at padded steps; the last output, `[batch,
+        units]`, zero in a row without valid steps; and the final states, `[batch, units]` each.
+    """
+    outer_type = inputs.dtype
+    # Half precision is a way to store: sums over steps and long chains need more.
+    inner_type = tf.float32 if outer_type.size < 4 else outer_type
+    if bias is None:
+        bias = tf.zeros((*cell.bias_rows, kernel.shape[1]), inner_type)
+    weights = (kernel, recurrent_kernel, bias, peephole)
+    inputs, states, weights, input_dropout, recurrent_dropout = tf.nest.map_structure(
+        lambda v: None if v is None else tf.cast(v, inner_type),
+        (inputs, tuple(states), weights, input_dropout, recurrent_dropout),
+    )
+    weights = cell.arrange(*weights)
+    if input_dropout is not None:
+        inputs = inputs * input_dropout[:, tf.newaxis]  # [batch, time, features]
+    if reset is not None and mask is not None:
+        reset = reset & mask
+
+    outputs, *states = _differentiable(
+        cell, inputs, states, weights, mask, reset, recurrent_dropout, training, compiled
+    )
+    if mask is not None:
+        last = tf.where(tf.reduce_any(mask, axis=1, keepdims=True), states[0], 0)
+    else:
+        last = tf.where(tf.shape(inputs)[1] > 0, states[0], 0)
+    return tf.nest.map_structure(lambda v: tf.cast(v, outer_type), (outputs, last, tuple(states)))
+
+
+def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
+    """Returns the outputs and the final states, with the gradient that is written out here."""
+    arguments = (inputs, states, weights)
+
+    def forward(tensors, keep):
+        program = _program(_forward, cell, compiled, keep)
+        return program(*tensors, mask, reset, dropout)
+
+    @tf.autograph.experimental.do_not_convert
+    @tf.custom_gradient
+    def outputs_and_states(*tensors):
+        # Stopped, so that no tape looks inside.
+        tensors = tf.nest.pack_sequence_as(arguments, [tf.stop_gradient(v) for v in tensors])
+        outputs, states, kept = forward(tensors, keep=training)
+
+        @tf.custom_gradient
+        def gradient(doutputs, *dstates):
+            traces = kept if training else forward(tensors, keep=True)[-1]
+            errors = tf.nest.map_structure(tf.stop_gradient, (doutputs, dstates))
+            program = _program(_backward, cell, compiled)
+            return tuple(tf.nest.flatten(program(tensors[-1], *traces, *errors))), _refuse
+
+        return (outputs, *states), gradient
+
+    return outputs_and_states(*tf.nest.flatten(arguments))
+
+
+def _refuse(*_):
+    raise NotImplementedError(
+        "The fused recurrent layers have no second-order gradients. Give the layer "
+        'implementation="reference" to differentiate a gradient.'
+    )
+
+
+@functools.cache
+def _program(function, *options, jit_compile=None):
+    """Returns a function of this module as a graph of its own, some of its arguments fixed."""
+    return tf.function(
+        functools.partial(function, *options),
+        autograph=False,
+        reduce_retracing=True,
+        jit_compile=jit_compile,
+    )
+
+
+def _launcher(function, compiled, *options):
+    """Returns the function that runs one group."""
+    if compiled:
+        return _program(function, *options, jit_compile=True)
+    return functools.partial(function, *options)
+
+
+class Trace(NamedTuple):
+    """What the way back needs of one launch."""
+
+    rows: Rows
+    first: tf.Tensor  # int32 scalar, the first step that is valid in some row
+    last: tf.Tensor  # int32 scalar, the step behind the last that is valid in some row
+    histories: tuple  # of each state, [time + 1, rows, units]: the value before each step
+    saved: tuple  # what the cell saved, [time, rows, ·] each
+
+
+def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout):
+    """Returns the outputs, the final states and, if it is to `keep` them, the launches' traces."""
+    batch, time = _size(inputs, 0), _size(inputs, 1)
+    num_groups = _num_groups(batch, mask is not None, compiled)
+    whole = Rows(_blocks(inputs), states, _blocks(mask), _blocks(reset), dropout)
+    order, bounds = None, [(tf.constant(0), tf.convert_to_tensor(time))] * num_groups
+    if mask is not None:
+        order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
+    groups = _split(whole, order, num_groups)
+    launch = _launcher(_forward_rows, compiled, cell, keep)
+    results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
+    outputs, states = _merge([result[:2] for result in results], order, batch)
+    traces = [
+        Trace(rows, *bound, *kept)
+        for rows, bound, (_, _, *kept) in zip(groups, bounds, results, strict=True)
+        if keep
+    ]
+    return outputs[:, :time], states, (traces, order)
+
+
+def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
+    """Returns the errors of the inputs, of the initial states and of the weights."""
+    batch, time = _size(doutputs, 0), _size(doutputs, 1)
+    errors = _split((_blocks(doutputs), dstates), order, len(traces))
+    launch = _launcher(_backward_rows, compiled, cell)
+    results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
+    dinputs, dstates = _merge([result[:2] for result in results], order, batch)
+    dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
+    return dinputs[:, :time], dstates, dweights
+
+
+def _forward_rows(cell, keep, rows, weights, first, last):
+    """Runs one group; returns outputs, final states, and histories and saved values to `keep`."""
+    num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
+    units, kind, time = rows.states[0].shape[1], rows.x.dtype, num_blocks * steps
+    histories = tuple(
+        _zeros([time + 1, num_rows, units], kind).write(first, state)
+        for state in (rows.states if keep else rows.states[:1])
+    )
+    saved = tuple(
+        _zeros([time, num_rows, size * units], kind) for size in (cell.saved if keep else ())
+    )
+    drop = _dropper(rows)
+
+    def block(k, states, histories, saved):
+        x = tf.tensordot(_block(rows.x, k), weights.W, 1)  # [steps, rows, gates·units]
+        mask, reset = _block(rows.mask, k), _block(rows.reset, k)
+
+        def step(t, states, histories, saved):
+            s = t - k * steps
+            before = states if reset is None else _unless(reset[s], states)
+            after, values = cell.step(x[s], before, weights, drop)
+            if mask is not None:
+                after = tuple(
+                    tf.where(mask[s], new, old) for new, old in zip(after, states, strict=True)
+                )
+            # Without anything to keep, there are fewer arrays than values.
+            histories = tuple(a.write(t + 1, v) for a, v in zip(histories, after, strict=False))
+            saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
+            return t + 1, after, histories, saved
+
+        start, stop = tf.maximum(first, k * steps), tf.minimum(last, (k + 1) * steps)
+        carried = tf.while_loop(lambda t, *_: t < stop, step, (start, states, histories, saved))
+        return k + 1, *carried[1:]
+
+    _, states, histories, saved = tf.while_loop(
+        lambda k, *_: k * steps < last, block, (first // steps, rows.states, histories, saved)
+    )
+    histories, saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
+    outputs = tf.transpose(histories[0][1:], [1, 0, 2])  # [rows, time, units]
+    if rows.mask is not None:
+        outputs = tf.where(tf.reshape(rows.mask, [num_rows, time, 1]), outputs, 0)
+    return (outputs, states, histories, saved) if keep else (outputs, states)
+
+
+def _backward_rows(cell, trace, weights, doutputs, dstates):
+    """Runs one group back; returns the errors of its inputs and initial states, and of weights."""
+    rows, first, last, histories, saved = trace
+    num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
+    features = rows.x.shape[3]
+    drop = _dropper(rows)
+    W_T = tf.transpose(weights.W)
+    transposed = weights._replace(Us=tuple(tf.transpose(U) for U in weights.Us))
+
+    def block(k, dstates, dx, dweights):
+        start = k * steps
+        dy, mask, reset = (_block(v, k) for v in (doutputs, rows.mask, rows.reset))
+
+        def step(t, dstates, da):
+            s = t - start
+            before, after, values = (
+                tuple(v[i] for v in vs)
+                for vs, i in ((histories, t), (histories, t + 1), (saved, t))
+            )
+            if reset is not None:
+                before = _unless(reset[s], before)
+            dafter = (dstates[0] + dy[s], *dstates[1:])
+            da_t, dbefore = cell.step_back(dafter, before, after, values, transposed, drop)
+            if reset is not None:
+                dbefore = _unless(reset[s], dbefore)
+            if mask is not None:
+                dbefore = tuple(
+                    tf.where(mask[s], new, old) for new, old in zip(dbefore, dstates, strict=True)
+                )
+                da_t = tf.where(mask[s], da_t, 0)
+            return t - 1, dbefore, da.write(s, da_t)
+
+        da = _zeros([steps, num_rows, W_T.shape[0]], W_T.dtype)
+        _, dstates, da = tf.while_loop(
+            lambda t, *_: t >= tf.maximum(first, start),
+            step,
+            (tf.minimum(last, start + steps) - 1, dstates, da),
+        )
+        da = da.stack()  # [steps, rows, gates·units]
+        x = _block(rows.x, k)  # [steps, rows, features]
+        dx = dx.write(k, tf.tensordot(da, W_T, 1))
+        before, after, values = (
+            tuple(_rows(v, i, steps) for v in vs)
+            for vs, i in ((histories, start), (histories, start + 1), (saved, start))
+        )
+        if reset is not None:
+            before = _unless(reset, before)
+        more = Weights(_outer(x, da), *cell.collect(da, before, after, values, drop))
+        return k - 1, dstates, dx, tf.nest.map_structure(tf.add, dweights, more)
+
+    dx = _zeros([num_blocks, steps, num_rows, features], W_T.dtype)
+    dweights = tf.nest.map_structure(tf.zeros_like, weights)
+    _, dstates, dx, dweights = tf.while_loop(
+        lambda k, *_: k >= first // steps, block, ((last - 1) // steps, dstates, dx, dweights)
+    )
+    dx = tf.transpose(dx.stack(), [2, 0, 1, 3])  # [rows, blocks, steps, features]
+    dx = tf.reshape(dx, [num_rows, num_blocks * steps, features])
+    return dx, dstates, dweights
+
+
+def _unless(flags, states):
+    """Returns the states, but zeros where a flag is set."""
+    return tuple(tf.where(flags, tf.zeros_like(state), state) for state in states)
+
+
+def _dropper(rows):
+    """Returns the function that drops features of the previous output where it meets `U`."""
+    if rows.dropout is None:
+        return lambda h: h
+    return lambda h: h * rows.dropout
+
+
+def _zeros(shape, dtype):
+    """Returns an array over the first axis that is zero where nothing is written."""
+    return tf.TensorArray(dtype, shape[0]).unstack(tf.zeros(shape, dtype))
+
+
+def _block(v, k):
+    """Returns one block in the order of time: `[steps, rows, ...]`, at least three axes."""
+    if v is None:
+        return None
+    v = v[:, k]
+    return tf.transpose(v, [1, 0, 2]) if v.shape.rank == 3 else tf.transpose(v)[..., tf.newaxis]
+
+
+def _rows(v, start, size):
+    """Returns `v[start : start + size]`, of which XLA has to know the size."""
+    others = v.shape.rank - 1
+    rows = tf.slice(v, [start, *[0] * others], [size, *[-1] * others])
+    return tf.ensure_shape(rows, [None, *v.shape[1:]])
+
+
+def _blocks(v):
+    """Cuts time, the second axis, into blocks: `[batch, blocks, steps, ...]`."""
+    if v is None:
+        return None
+    time = _size(v, 1)
+    num_blocks = _at_least_one(-(-time // BLOCK_STEPS))
+    # Even, so that fewer lengths differ.
+    steps = 2 * _at_least_one(-(-time // (2 * num_blocks)))
+    v = _pad(v, 1, num_blocks * steps - time)
+    return tf.reshape(v, [_size(v, 0), num_blocks, steps, *v.shape[2:]])
+
+
+def _num_groups(batch, masked, compiled):
+    """Returns how many launches the batch is cut into; its size may be unknown."""
+    if not compiled:
+        return 1
+    most = MAX_GROUPS if masked else min(os.cpu_count(), MAX_GROUPS)
+    return max(1, min(most, batch // MIN_ROWS)) if isinstance(batch, int) else most
+
+
+def _by_length(mask, num_groups):
+    """Returns an order of the rows, longest first, and the bounds of the groups in that order."""
+    num_rows, num_blocks, steps = tf.unstack(tf.shape(mask))
+    time = num_blocks * steps
+    mask = tf.reshape(mask, [num_rows, time])
+    first = tf.reduce_min(tf.where(mask, tf.range(time), time), axis=1)  # [rows]
+    last = tf.reduce_max(tf.where(mask, tf.range(time) + 1, 0), axis=1)  # [rows]
+    order = tf.argsort(first - last, stable=True)
+    first, last = (tf.reshape(tf.gather(v, order), [num_groups, -1]) for v in (first, last))
+    first, last = tf.reduce_min(first, axis=1), tf.reduce_max(last, axis=1)  # [groups]
+    return order, list(
+        zip(tf.unstack(first, num_groups), tf.unstack(last, num_groups), strict=True)
+    )
+
+
+def _split(tensors, order, num_groups):
+    """Cuts each of some tensors, `[batch, ...]`, into groups of as many rows."""
+
+    def cut(v):
+        if v is None:
+            return [None] * num_groups
+        v = _pad_rows(v, num_groups)
+        return tf.split(v if order is None else tf.gather(v, order), num_groups)
+
+    cuts = [cut(v) for v in tf.nest.flatten(tensors)]
+    return [tf.nest.pack_sequence_as(tensors, group) for group in zip(*cuts, strict=True)]
+
+
+def _merge(groups, order, batch):
+    """Undoes `_split`."""
+
+    def join(*parts):
+        v = tf.concat(parts, axis=0)
+        return (v if order is None else tf.gather(v, tf.math.invert_permutation(order)))[:batch]
+
+    return tf.nest.map_structure(join, *groups)
+
+
+def _pad_rows(v, num_groups):
+    batch = _size(v, 0)
+    return _pad(v, 0, num_groups * _at_least_one(-(-batch // num_groups)) - batch)
+
+
+def _pad(v, axis, size):
+    """Puts `size` zeros behind the end of an axis."""
+    if isinstance(size, int) and size == 0:
+        return v
+    return tf.pad(v, [(0, size if i == axis else 0) for i in range(v.shape.rank)])
+
+
+def _size(v, axis):
+    """Returns the size of an axis, an integer where it is known."""
+    return tf.shape(v)[axis] if v.shape[axis] is None else v.shape[axis]
+
+
+def _at_least_one(n):
+    return max(n, 1) if isinstance(n, int) else tf.maximum(n, 1)
