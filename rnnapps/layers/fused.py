@@ -1,16 +1,7 @@
 """The engine of the recurrent layers on TensorFlow, with backpropagation through time written out.
 
-`run` carries a cell along a batch of sequences. A cell here is a pair of equations: `step` takes
-the states of step t-1 to those of step t, and `step_back` takes the errors of step t back to step
-t-1. `dv` stands for `∂E/∂v`. With `a_t = W x_t + U h_{t-1} + b`, what one step sends back is
-
-    dh_{t-1} = U^T da_t + (whatever else of the step sees h_{t-1}),  dx_t = W^T da_t
-
-and the weights collect from all steps
-
-    dW = Σ_t da_t x_t^T,  dU = Σ_t da_t h_{t-1}^T,  db = Σ_t da_t
-
-so that only `da_t` and `dh_{t-1}` need a loop over time. How the work is laid out:
+`run` carries a cell of `rnnapps.layers.equations` along a batch of sequences. How the work is laid
+out:
 
 - Time is cut into blocks of at most 16 steps. A block's `W x_t` is one matrix product beside a loop
   that has only the recurrent product and the gates in it; going back, `dx`, `dW` and `dU` are three
@@ -25,258 +16,18 @@ so that only `da_t` and `dh_{t-1}` need a loop over time. How the work is laid o
 
 import functools
 import os
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import tensorflow as tf
 
+# Whether a graph is to be compiled as a whole has no public name.
+from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
+
+from rnnapps.layers.equations import Weights, outer_product
+
 BLOCK_STEPS = 16
 MAX_GROUPS = 8
 MIN_ROWS = 8
-
-ACTIVATIONS = {
-    # name: the function φ, and φ' in terms of φ's value
-    "tanh": (tf.tanh, lambda h: 1 - h * h),
-    "sigmoid": (tf.sigmoid, lambda h: h * (1 - h)),
-    "relu": (tf.nn.relu, lambda h: tf.cast(h > 0, h.dtype)),
-    "linear": (tf.identity, tf.ones_like),
-}
-
-
-class Weights(NamedTuple):
-    """Weights as a cell's equations want them."""
-
-    W: tf.Tensor  # [features, gates·units]
-    Us: tuple[tf.Tensor, ...]  # matrices that multiply the previous output, [units, ·]
-    vectors: tuple[tf.Tensor, ...]  # biases and peepholes
-
-
-class Equations:
-    """What the equations of a cell are made of; a subclass holds those of one cell.
-
-    `drop` stands for recurrent dropout, and is applied to the previous output where it meets `U`.
-    """
-
-    saved = ()  # sizes, in units, of what `step` saves for `step_back`
-    bias_rows = ()  # axes of the Keras layer's bias before that of the columns
-
-    def arrange(self, W, U, bias, peephole) -> Weights:
-        """Returns the weights of the Keras layer as the equations want them."""
-        raise NotImplementedError
-
-    def step(self, x, before, weights, drop) -> tuple:
-        """Returns the states of step t and what is saved; `x` is `W x_t`, `before` the states."""
-        raise NotImplementedError
-
-    def step_back(self, dafter, before, after, saved, weights, drop) -> tuple:
-        """Returns `da_t` and the errors of the states of step t-1; `weights.Us` are transposed."""
-        raise NotImplementedError
-
-    def collect(self, da, before, after, saved, drop) -> tuple:
-        """Returns the gradients of `Us` and of `vectors` from the steps of a block."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Elman(Equations):
-    """`h_t = φ(a_t)`, `a_t = W x_t + U h_{t-1} + b`, and back:
-
-    da_t = dh_t ⊙ φ'(a_t)
-    dh_{t-1} = U^T da_t
-    """
-
-    activation: str = "tanh"
-
-    def arrange(self, W, U, bias, peephole):
-        return Weights(W, (U,), (bias,))
-
-    def step(self, x, before, weights, drop):
-        (h,), (U,), (b,) = before, weights.Us, weights.vectors
-        activation, _ = ACTIVATIONS[self.activation]
-        return (activation(x + drop(h) @ U + b),), ()
-
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (U_T,) = dafter, after, weights.Us
-        _, slope = ACTIVATIONS[self.activation]
-        da = dh * slope(h)
-        return da, (drop(da @ U_T),)
-
-    def collect(self, da, before, after, saved, drop):
-        return (_outer(drop(before[0]), da),), (_over_steps(da),)
-
-
-@dataclass(frozen=True)
-class LSTM(Equations):
-    """Long short-term memory, its equations as in `LSTMCell`, and back:
-
-        da^o_t = dh_t ⊙ tanh(c_t) ⊙ o_t ⊙ (1 - o_t)
-    dc_t  += dh_t ⊙ o_t ⊙ (1 - tanh²(c_t)) + p_o ⊙ da^o_t
-    da^i_t = dc_t ⊙ g_t ⊙ i_t ⊙ (1 - i_t)
-    da^f_t = dc_t ⊙ c_{t-1} ⊙ f_t ⊙ (1 - f_t)
-    da^g_t = dc_t ⊙ i_t ⊙ (1 - g_t²)
-    dc_{t-1} = dc_t ⊙ f_t + p_i ⊙ da^i_t + p_f ⊙ da^f_t
-    dh_{t-1} = U^T da_t
-    dp_i = Σ_t da^i_t ⊙ c_{t-1},  dp_f = Σ_t da^f_t ⊙ c_{t-1},  dp_o = Σ_t da^o_t ⊙ c_t
-
-    The columns are put in the order i, f, o, g: one logistic function over three gates.
-    """
-
-    peephole: bool = False
-    saved = (3, 1)
-
-    def arrange(self, W, U, bias, peephole):
-        W, U, bias = (_move_output_gate(w) for w in (W, U, bias))
-        peepholes = tuple(tf.split(peephole, 3)) if self.peephole else ()
-        return Weights(W, (U,), (bias, *peepholes))
-
-    def step(self, x, before, weights, drop):
-        (h, c), (U,), (b, *peepholes) = before, weights.Us, weights.vectors
-        a = x + drop(h) @ U + b
-        if not self.peephole:
-            ifo = tf.sigmoid(a[:, : 3 * h.shape[1]])
-            i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
-            g = tf.tanh(a[:, 3 * h.shape[1] :])
-            c = f * c + i * g
-        else:
-            p_i, p_f, p_o = peepholes
-            a_i, a_f, a_o, a_g = tf.split(a, 4, axis=1)  # [batch, units] each
-            i, f, g = tf.sigmoid(a_i + p_i * c), tf.sigmoid(a_f + p_f * c), tf.tanh(a_g)
-            c = f * c + i * g
-            o = tf.sigmoid(a_o + p_o * c)
-            ifo = tf.concat([i, f, o], axis=1)  # [batch, 3·units]
-        return (o * tf.tanh(c), c), (ifo, g)
-
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh, dc), (_, c_before), (_, c), (ifo, g) = dafter, before, after, saved
-        i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
-        tanh_c = tf.tanh(c)
-        da_o = dh * tanh_c * o * (1 - o)
-        dc = dc + dh * o * (1 - tanh_c * tanh_c)
-        if self.peephole:
-            _, p_i, p_f, p_o = weights.vectors
-            dc = dc + p_o * da_o
-        da_i = dc * g * i * (1 - i)
-        da_f = dc * c_before * f * (1 - f)
-        da_g = dc * i * (1 - g * g)
-        dc = dc * f
-        if self.peephole:
-            dc = dc + p_i * da_i + p_f * da_f
-        da = tf.concat([da_i, da_f, da_o, da_g], axis=1)  # [batch, 4·units]
-        return da, (drop(da @ weights.Us[0]), dc)
-
-    def collect(self, da, before, after, saved, drop):
-        (h_before, c_before), (_, c) = before, after
-        vectors = [_over_steps(da)]
-        if self.peephole:
-            da_i, da_f, da_o, _ = tf.split(da, 4, axis=2)  # [steps, batch, units] each
-            vectors += [_over_steps(d * s) for d, s in ((da_i, c_before), (da_f, c_before))]
-            vectors += [_over_steps(da_o * c)]
-        return (_outer(drop(h_before), da),), tuple(vectors)
-
-
-@dataclass(frozen=True)
-class GRU(Equations):
-    """Gated recurrent unit that resets before the product, as in `GRUCell`, and back:
-
-    da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
-    da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
-    dq_t = U_h^T da^h_t,  where q_t = r_t ⊙ h_{t-1}
-    da^r_t = dq_t ⊙ h_{t-1} ⊙ r_t ⊙ (1 - r_t)
-    dh_{t-1} = dh_t ⊙ u_t + dq_t ⊙ r_t + U_u^T da^u_t + U_r^T da^r_t
-    dU_h = Σ_t da^h_t q_t^T
-    """
-
-    saved = (2, 1)
-
-    def arrange(self, W, U, bias, peephole):
-        units = U.shape[0]
-        return Weights(W, (U[:, : 2 * units], U[:, 2 * units :]), (bias,))
-
-    def step(self, x, before, weights, drop):
-        (h,), (U_ur, U_h), (b,) = before, weights.Us, weights.vectors
-        a = x + b
-        gates = 2 * h.shape[1]
-        ur = tf.sigmoid(a[:, :gates] + drop(h) @ U_ur)
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        candidate = tf.tanh(a[:, gates:] + (r * drop(h)) @ U_h)
-        return (u * h + (1 - u) * candidate,), (ur, candidate)
-
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (ur, candidate), (U_ur_T, U_h_T) = dafter, before, saved, weights.Us
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        da_u = dh * (h - candidate) * u * (1 - u)
-        da_h = dh * (1 - u) * (1 - candidate * candidate)
-        dq = da_h @ U_h_T
-        da_r = dq * drop(h) * r * (1 - r)
-        da_ur = tf.concat([da_u, da_r], axis=1)  # [batch, 2·units]
-        da = tf.concat([da_ur, da_h], axis=1)  # [batch, 3·units]
-        return da, (dh * u + drop(dq * r + da_ur @ U_ur_T),)
-
-    def collect(self, da, before, after, saved, drop):
-        h, r = drop(before[0]), tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
-        gates = 2 * h.shape[2]
-        return (_outer(h, da[..., :gates]), _outer(r * h, da[..., gates:])), (_over_steps(da),)
-
-
-@dataclass(frozen=True)
-class GRUResetAfter(Equations):
-    """Gated recurrent unit that resets after the product, as in `GRUCell`, and back:
-
-    da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
-    da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
-    da^r_t = da^h_t ⊙ s_t ⊙ r_t ⊙ (1 - r_t),  where s_t = U_h h_{t-1} + b'_h
-    ds_t = r_t ⊙ da^h_t
-    dh_{t-1} = dh_t ⊙ u_t + U_u^T da^u_t + U_r^T da^r_t + U_h^T ds_t
-    dU_h = Σ_t ds_t h_{t-1}^T,  db'_h = Σ_t ds_t
-    """
-
-    saved = (2, 1, 1)
-    bias_rows = (2,)
-
-    def arrange(self, W, U, bias, peephole):
-        gates = 2 * U.shape[0]
-        b_ur = bias[0, :gates] + bias[1, :gates]
-        return Weights(W, (U,), (b_ur, bias[0, gates:], bias[1, gates:]))
-
-    def step(self, x, before, weights, drop):
-        (h,), (U,), (b_ur, b_h, b_s) = before, weights.Us, weights.vectors
-        gates = 2 * h.shape[1]
-        s = drop(h) @ U  # [batch, 3·units]
-        ur = tf.sigmoid(x[:, :gates] + s[:, :gates] + b_ur)
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        s = s[:, gates:] + b_s
-        candidate = tf.tanh(x[:, gates:] + b_h + r * s)
-        return (u * h + (1 - u) * candidate,), (ur, candidate, s)
-
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (ur, candidate, s), (U_T,) = dafter, before, saved, weights.Us
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        da_u = dh * (h - candidate) * u * (1 - u)
-        da_h = dh * (1 - u) * (1 - candidate * candidate)
-        da_r = da_h * s * r * (1 - r)
-        da = tf.concat([da_u, da_r, da_h], axis=1)  # [batch, 3·units]
-        ds = tf.concat([da_u, da_r, r * da_h], axis=1)  # [batch, 3·units]
-        return da, (dh * u + drop(ds @ U_T),)
-
-    def collect(self, da, before, after, saved, drop):
-        h, r = before[0], tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
-        da_ur, da_h = tf.split(da, [2 * h.shape[2], h.shape[2]], axis=2)
-        ds = tf.concat([da_ur, r * da_h], axis=2)  # [steps, batch, 3·units]
-        vectors = (_over_steps(da_ur), _over_steps(da_h), _over_steps(r * da_h))
-        return (_outer(drop(h), ds),), vectors
-
-
-def _move_output_gate(w):
-    i, f, g, o = tf.split(w, 4, axis=-1)
-    return tf.concat([i, f, o, g], axis=-1)
-
-
-def _outer(rows, columns):
-    return tf.einsum("sbi,sbj->ij", rows, columns)
-
-
-def _over_steps(errors):
-    return tf.reduce_sum(errors, axis=[0, 1])
 
 
 class Rows(NamedTuple):
@@ -308,7 +59,7 @@ def run(
     """Carries a cell along a batch of sequences.
 
     Args:
-        cell: `Elman`, `LSTM`, `GRU` or `GRUResetAfter` of this module.
+        cell: The `Equations` of a cell.
         inputs: Float tensor, `[batch, time, features]`.
         kernel: `W` as the Keras layer has it, `[features, gates·units]`.
         recurrent_kernel: `U` as the Keras layer has it, `[units, gates·units]`.
@@ -360,8 +111,9 @@ def _differentiable(cell, inputs, states, weights, mask, reset, dropout, trainin
     arguments = (inputs, states, weights)
 
     def forward(tensors, keep):
-        program = _program(_forward, cell, compiled, keep)
-        return program(*tensors, mask, reset, dropout)
+        return _program(_forward, weights.W.shape, cell, compiled, keep)(
+            *tensors, mask, reset, dropout
+        )
 
     @tf.autograph.experimental.do_not_convert
     @tf.custom_gradient
@@ -374,7 +126,7 @@ def _differentiable(cell, inputs, states, weights, mask, reset, dropout, trainin
         def gradient(doutputs, *dstates):
             traces = kept if training else forward(tensors, keep=True)[-1]
             errors = tf.nest.map_structure(tf.stop_gradient, (doutputs, dstates))
-            program = _program(_backward, cell, compiled)
+            program = _program(_backward, weights.W.shape, cell, compiled)
             return tuple(tf.nest.flatten(program(tensors[-1], *traces, *errors))), _refuse
 
         return (outputs, *states), gradient
@@ -390,8 +142,12 @@ def _refuse(*_):
 
 
 @functools.cache
-def _program(function, *options, jit_compile=None):
-    """Returns a function of this module as a graph of its own, some of its arguments fixed."""
+def _program(function, sizes, *options, jit_compile=None):
+    """Returns a function of this module as a graph of its own, some of its arguments fixed.
+
+    The sizes of the layer are there to part the programs: where one meets several shapes, it gives
+    up what it knows of all axes in which they differ, and only batch and time may be unknown.
+    """
     return tf.function(
         functools.partial(function, *options),
         autograph=False,
@@ -400,10 +156,10 @@ def _program(function, *options, jit_compile=None):
     )
 
 
-def _launcher(function, compiled, *options):
+def _launcher(function, sizes, compiled, *options):
     """Returns the function that runs one group."""
     if compiled:
-        return _program(function, *options, jit_compile=True)
+        return _program(function, sizes, *options, jit_compile=True)
     return functools.partial(function, *options)
 
 
@@ -426,7 +182,7 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     if mask is not None:
         order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
     groups = _split(whole, order, num_groups)
-    launch = _launcher(_forward_rows, compiled, cell, keep)
+    launch = _launcher(_forward_rows, weights.W.shape, compiled, cell, keep)
     results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
     outputs, states = _merge([result[:2] for result in results], order, batch)
     traces = [
@@ -441,7 +197,7 @@ def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
     batch, time = _size(doutputs, 0), _size(doutputs, 1)
     errors = _split((_blocks(doutputs), dstates), order, len(traces))
-    launch = _launcher(_backward_rows, compiled, cell)
+    launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
     results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
     dinputs, dstates = _merge([result[:2] for result in results], order, batch)
     dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
@@ -449,16 +205,17 @@ def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
 
 
 def _forward_rows(cell, keep, rows, weights, first, last):
-    """Runs one group; returns outputs, final states, and histories and saved values to `keep`."""
+    """Runs one group; returns outputs, final states, histories of the states and saved values."""
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     units, kind, time = rows.states[0].shape[1], rows.x.dtype, num_blocks * steps
     histories = tuple(
         _zeros([time + 1, num_rows, units], kind).write(first, state)
         for state in (rows.states if keep else rows.states[:1])
     )
-    saved = tuple(
-        _zeros([time, num_rows, size * units], kind) for size in (cell.saved if keep else ())
-    )
+    # What the cell saves leaves the loop in any case, in one slot if it is not kept: otherwise XLA
+    # may make one kernel of a whole step, which runs on one thread.
+    slots = time if keep else 1
+    saved = tuple(_zeros([slots, num_rows, size * units], kind) for size in cell.saved)
     drop = _dropper(rows)
 
     def block(k, states, histories, saved):
@@ -473,9 +230,10 @@ def _forward_rows(cell, keep, rows, weights, first, last):
                 after = tuple(
                     tf.where(mask[s], new, old) for new, old in zip(after, states, strict=True)
                 )
-            # Without anything to keep, there are fewer arrays than values.
+            # Not kept, the states other than h have no history.
             histories = tuple(a.write(t + 1, v) for a, v in zip(histories, after, strict=False))
-            saved = tuple(a.write(t, v) for a, v in zip(saved, values, strict=False))
+            at = t if keep else 0
+            saved = tuple(a.write(at, v) for a, v in zip(saved, values, strict=True))
             return t + 1, after, histories, saved
 
         start, stop = tf.maximum(first, k * steps), tf.minimum(last, (k + 1) * steps)
@@ -489,7 +247,7 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     outputs = tf.transpose(histories[0][1:], [1, 0, 2])  # [rows, time, units]
     if rows.mask is not None:
         outputs = tf.where(tf.reshape(rows.mask, [num_rows, time, 1]), outputs, 0)
-    return (outputs, states, histories, saved) if keep else (outputs, states)
+    return outputs, states, histories, saved
 
 
 def _backward_rows(cell, trace, weights, doutputs, dstates):
@@ -539,7 +297,7 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
         )
         if reset is not None:
             before = _unless(reset, before)
-        more = Weights(_outer(x, da), *cell.collect(da, before, after, values, drop))
+        more = Weights(outer_product(x, da), *cell.collect(da, before, after, values, drop))
         return k - 1, dstates, dx, tf.nest.map_structure(tf.add, dweights, more)
 
     dx = _zeros([num_blocks, steps, num_rows, features], W_T.dtype)
@@ -598,7 +356,7 @@ def _blocks(v):
 
 def _num_groups(batch, masked, compiled):
     """Returns how many launches the batch is cut into; its size may be unknown."""
-    if not compiled:
+    if not compiled or GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
         return 1
     most = MAX_GROUPS if masked else min(os.cpu_count(), MAX_GROUPS)
     return max(1, min(most, batch // MIN_ROWS)) if isinstance(batch, int) else most

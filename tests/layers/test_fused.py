@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rnnapps.layers import fused
+from rnnapps.layers import equations, fused
 
 UNITS, FEATURES = 4, 3
 CELLS = {
-    "elman": fused.Elman(),
-    "sigmoid": fused.Elman("sigmoid"),
-    "relu": fused.Elman("relu"),
-    "linear": fused.Elman("linear"),
-    "lstm": fused.LSTM(),
-    "peephole": fused.LSTM(peephole=True),
-    "gru": fused.GRU(),
-    "reset_after": fused.GRUResetAfter(),
+    "elman": equations.Elman(),
+    "sigmoid": equations.Elman("sigmoid"),
+    "relu": equations.Elman("relu"),
+    "linear": equations.Elman("linear"),
+    "lstm": equations.LSTM(),
+    "peephole": equations.LSTM(peephole=True),
+    "gru": equations.GRU(),
+    "reset_after": equations.GRUResetAfter(),
 }
 DIFFERENT = ("elman", "lstm", "peephole", "gru", "reset_after")
 
