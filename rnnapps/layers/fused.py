@@ -25,6 +25,10 @@ from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
 from rnnapps.layers.equations import Weights, outer_product
 
+# The replica context of a graph that no strategy runs.
+with tf.Graph().as_default():
+    _OUTSIDE = tf.distribute.get_replica_context()
+
 BLOCK_STEPS = 16
 MAX_GROUPS = 8
 MIN_ROWS = 8
@@ -104,6 +108,16 @@ def run(
     else:
         last = tf.where(tf.shape(inputs)[1] > 0, states[0], 0)
     return tf.nest.map_structure(lambda v: tf.cast(v, outer_type), (outputs, last, tuple(states)))
+
+
+def run_by_strategy() -> bool:
+    """Returns whether this is in a `tf.distribute` strategy's `run`.
+
+    Keras' `fit`, `evaluate` and `predict` run their steps so, on one device too, but an export
+    never does.
+    """
+    context = tf.distribute.get_replica_context()
+    return context is not None and context is not _OUTSIDE
 
 
 def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
