@@ -261,7 +261,8 @@ def _move_output_gate(w):
 
 def outer_product(rows, columns):
     """Returns the sum of `row column^T` over the steps and rows of a block."""
-    return tf.einsum("sbi,sbj->ij", rows, columns)
+    rows, columns = (tf.reshape(v, [-1, v.shape[2]]) for v in (rows, columns))
+    return tf.matmul(rows, columns, transpose_a=True)
 
 
 def _over_steps(errors):

@@ -183,7 +183,7 @@ class Trace(NamedTuple):
     rows: Rows
     first: tf.Tensor  # int32 scalar, the first step that is valid in some row
     last: tf.Tensor  # int32 scalar, the step behind the last that is valid in some row
-    histories: tuple  # of each state, [time + 1, rows, units]: the value before each step
+    histories: tuple  # of each state, [time, rows, units]: the value after each step
     saved: tuple  # what the cell saved, [time, rows, ·] each
 
 
@@ -222,8 +222,9 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     """Runs one group; returns outputs, final states, histories of the states and saved values."""
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     units, kind, time = rows.states[0].shape[1], rows.x.dtype, num_blocks * steps
+    # As if the steps before the first had been run, and held the state.
     histories = tuple(
-        _zeros([time + 1, num_rows, units], kind).write(first, state)
+        _zeros([time, num_rows, units], kind).write(tf.maximum(first - 1, 0), state)
         for state in (rows.states if keep else rows.states[:1])
     )
     # What the cell saves leaves the loop in any case, in one slot if it is not kept: otherwise XLA
@@ -233,19 +234,17 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     drop = _dropper(rows)
 
     def block(k, states, histories, saved):
-        x = tf.tensordot(_block(rows.x, k), weights.W, 1)  # [steps, rows, gates·units]
-        mask, reset = _block(rows.mask, k), _block(rows.reset, k)
+        x = tf.tensordot(rows.x[:, k], weights.W, 1)  # [rows, steps, gates·units]
 
         def step(t, states, histories, saved):
             s = t - k * steps
-            before = states if reset is None else _unless(reset[s], states)
-            after, values = cell.step(x[s], before, weights, drop)
+            mask, reset = (_flags(v, k, s) for v in (rows.mask, rows.reset))
+            before = states if reset is None else _choose(reset, _zeros_like(states), states)
+            after, values = cell.step(x[:, s], before, weights, drop)
             if mask is not None:
-                after = tuple(
-                    tf.where(mask[s], new, old) for new, old in zip(after, states, strict=True)
-                )
+                after = _choose(mask, after, states)
             # Not kept, the states other than h have no history.
-            histories = tuple(a.write(t + 1, v) for a, v in zip(histories, after, strict=False))
+            histories = tuple(a.write(t, v) for a, v in zip(histories, after, strict=False))
             at = t if keep else 0
             saved = tuple(a.write(at, v) for a, v in zip(saved, values, strict=True))
             return t + 1, after, histories, saved
@@ -258,7 +257,7 @@ def _forward_rows(cell, keep, rows, weights, first, last):
         lambda k, *_: k * steps < last, block, (first // steps, rows.states, histories, saved)
     )
     histories, saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
-    outputs = tf.transpose(histories[0][1:], [1, 0, 2])  # [rows, time, units]
+    outputs = _swap_axes(histories[0])  # [rows, time, units]
     if rows.mask is not None:
         outputs = tf.where(tf.reshape(rows.mask, [num_rows, time, 1]), outputs, 0)
     return outputs, states, histories, saved
@@ -273,27 +272,29 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
     W_T = tf.transpose(weights.W)
     transposed = weights._replace(Us=tuple(tf.transpose(U) for U in weights.Us))
 
+    def states_before(t):
+        return tuple(
+            tf.where(t > 0, history[t - 1], state)
+            for history, state in zip(histories, rows.states, strict=True)
+        )
+
     def block(k, dstates, dx, dweights):
         start = k * steps
-        dy, mask, reset = (_block(v, k) for v in (doutputs, rows.mask, rows.reset))
 
         def step(t, dstates, da):
             s = t - start
-            before, after, values = (
-                tuple(v[i] for v in vs)
-                for vs, i in ((histories, t), (histories, t + 1), (saved, t))
-            )
+            mask, reset = (_flags(v, k, s) for v in (rows.mask, rows.reset))
+            before, after = states_before(t), tuple(history[t] for history in histories)
             if reset is not None:
-                before = _unless(reset[s], before)
-            dafter = (dstates[0] + dy[s], *dstates[1:])
+                before = _choose(reset, _zeros_like(before), before)
+            dafter = (dstates[0] + doutputs[:, k, s], *dstates[1:])
+            values = tuple(v[t] for v in saved)
             da_t, dbefore = cell.step_back(dafter, before, after, values, transposed, drop)
             if reset is not None:
-                dbefore = _unless(reset[s], dbefore)
+                dbefore = _choose(reset, _zeros_like(dbefore), dbefore)
             if mask is not None:
-                dbefore = tuple(
-                    tf.where(mask[s], new, old) for new, old in zip(dbefore, dstates, strict=True)
-                )
-                da_t = tf.where(mask[s], da_t, 0)
+                dbefore = _choose(mask, dbefore, dstates)
+                da_t = tf.where(mask, da_t, tf.zeros_like(da_t))
             return t - 1, dbefore, da.write(s, da_t)
 
         da = _zeros([steps, num_rows, W_T.shape[0]], W_T.dtype)
@@ -303,14 +304,16 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
             (tf.minimum(last, start + steps) - 1, dstates, da),
         )
         da = da.stack()  # [steps, rows, gates·units]
-        x = _block(rows.x, k)  # [steps, rows, features]
+        x = _swap_axes(rows.x[:, k])
         dx = dx.write(k, tf.tensordot(da, W_T, 1))
-        before, after, values = (
-            tuple(_rows(v, i, steps) for v in vs)
-            for vs, i in ((histories, start), (histories, start + 1), (saved, start))
-        )
-        if reset is not None:
-            before = _unless(reset, before)
+        after, values = ([_rows(v, start, steps) for v in vs] for vs in (histories, saved))
+        before = [
+            tf.concat([one[tf.newaxis], others[:-1]], axis=0)  # [steps, rows, units]
+            for one, others in zip(states_before(start), after, strict=True)
+        ]
+        if rows.reset is not None:
+            flags = _swap_axes(rows.reset[:, k])[..., tf.newaxis]  # [steps, rows, 1]
+            before = _choose(flags, _zeros_like(before), before)
         more = Weights(outer_product(x, da), *cell.collect(da, before, after, values, drop))
         return k - 1, dstates, dx, tf.nest.map_structure(tf.add, dweights, more)
 
@@ -324,9 +327,17 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
     return dx, dstates, dweights
 
 
-def _unless(flags, states):
-    """Returns the states, but zeros where a flag is set."""
-    return tuple(tf.where(flags, tf.zeros_like(state), state) for state in states)
+def _flags(flags, k, s):
+    """Returns a mask at one step of a block, `[rows, 1]`."""
+    return None if flags is None else flags[:, k, s, tf.newaxis]
+
+
+def _choose(flags, yes, no):
+    return tuple(tf.where(flags, a, b) for a, b in zip(yes, no, strict=True))
+
+
+def _zeros_like(tensors):
+    return [tf.zeros_like(v) for v in tensors]
 
 
 def _dropper(rows):
@@ -341,18 +352,15 @@ def _zeros(shape, dtype):
     return tf.TensorArray(dtype, shape[0]).unstack(tf.zeros(shape, dtype))
 
 
-def _block(v, k):
-    """Returns one block in the order of time: `[steps, rows, ...]`, at least three axes."""
-    if v is None:
-        return None
-    v = v[:, k]
-    return tf.transpose(v, [1, 0, 2]) if v.shape.rank == 3 else tf.transpose(v)[..., tf.newaxis]
+def _swap_axes(v):
+    """Puts the steps before the rows, or the rows before the steps."""
+    return tf.transpose(v, [1, 0, *range(2, v.shape.rank)])
 
 
 def _rows(v, start, size):
     """Returns `v[start : start + size]`, of which XLA has to know the size."""
-    others = v.shape.rank - 1
-    rows = tf.slice(v, [start, *[0] * others], [size, *[-1] * others])
+    begin = [start, *[0] * (v.shape.rank - 1)]
+    rows = tf.slice(v, begin, tf.concat([[size], tf.shape(v)[1:]], axis=0))
     return tf.ensure_shape(rows, [None, *v.shape[1:]])
 
 
