@@ -183,12 +183,12 @@ class Trace(NamedTuple):
     rows: Rows
     first: tf.Tensor  # int32 scalar, the first step that is valid in some row
     last: tf.Tensor  # int32 scalar, the step behind the last that is valid in some row
-    histories: tuple  # of each state, [time, rows, units]: the value after each step
+    histories: tuple  # of the states but h, [time, rows, units]: the values after each step
     saved: tuple  # what the cell saved, [time, rows, ·] each
 
 
 def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout):
-    """Returns the outputs, the final states and, if it is to `keep` them, the launches' traces."""
+    """Returns the outputs, the final states, and what `_backward` takes if that is to be kept."""
     batch, time = _size(inputs, 0), _size(inputs, 1)
     num_groups = _num_groups(batch, mask is not None, compiled)
     whole = Rows(_blocks(inputs), states, _blocks(mask), _blocks(reset), dropout)
@@ -198,28 +198,32 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     groups = _split(whole, order, num_groups)
     launch = _launcher(_forward_rows, weights.W.shape, compiled, cell, keep)
     results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
-    outputs, states = _merge([result[:2] for result in results], order, batch)
+    hs, states = _merge([result[:2] for result in results], order, batch)
+    outputs = hs[:, :time]  # [batch, time, units]
+    if mask is not None:
+        outputs = tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs))
+    if not keep:
+        return outputs, states, ()
     traces = [
         Trace(rows, *bound, *kept)
         for rows, bound, (_, _, *kept) in zip(groups, bounds, results, strict=True)
-        if keep
     ]
-    return outputs[:, :time], states, (traces, order)
+    return outputs, states, (traces, order, hs)
 
 
-def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
+def _backward(cell, compiled, weights, traces, order, hs, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
     batch, time = _size(doutputs, 0), _size(doutputs, 1)
-    errors = _split((_blocks(doutputs), dstates), order, len(traces))
+    split = _split((_blocks(hs), _blocks(doutputs), dstates), order, len(traces))
     launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
-    results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
+    results = [launch(trace, weights, *part) for trace, part in zip(traces, split, strict=True)]
     dinputs, dstates = _merge([result[:2] for result in results], order, batch)
     dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
     return dinputs[:, :time], dstates, dweights
 
 
 def _forward_rows(cell, keep, rows, weights, first, last):
-    """Runs one group; returns outputs, final states, histories of the states and saved values."""
+    """Runs one group; returns h at each step, the final states, and more as in `Trace`."""
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     units, kind, time = rows.states[0].shape[1], rows.x.dtype, num_blocks * steps
     # As if the steps before the first had been run, and held the state.
@@ -256,14 +260,11 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     _, states, histories, saved = tf.while_loop(
         lambda k, *_: k * steps < last, block, (first // steps, rows.states, histories, saved)
     )
-    histories, saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
-    outputs = _swap_axes(histories[0])  # [rows, time, units]
-    if rows.mask is not None:
-        outputs = tf.where(tf.reshape(rows.mask, [num_rows, time, 1]), outputs, 0)
-    return outputs, states, histories, saved
+    (hs, *histories), saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
+    return _swap_axes(hs), states, tuple(histories), saved  # hs: [rows, time, units]
 
 
-def _backward_rows(cell, trace, weights, doutputs, dstates):
+def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
     """Runs one group back; returns the errors of its inputs and initial states, and of weights."""
     rows, first, last, histories, saved = trace
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
@@ -272,11 +273,12 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
     W_T = tf.transpose(weights.W)
     transposed = weights._replace(Us=tuple(tf.transpose(U) for U in weights.Us))
 
+    def states_after(t):
+        return hs[:, t // steps, t % steps], *(history[t] for history in histories)
+
     def states_before(t):
-        return tuple(
-            tf.where(t > 0, history[t - 1], state)
-            for history, state in zip(histories, rows.states, strict=True)
-        )
+        after = states_after(tf.maximum(t - 1, 0))
+        return tuple(tf.where(t > 0, a, s) for a, s in zip(after, rows.states, strict=True))
 
     def block(k, dstates, dx, dweights):
         start = k * steps
@@ -284,7 +286,7 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
         def step(t, dstates, da):
             s = t - start
             mask, reset = (_flags(v, k, s) for v in (rows.mask, rows.reset))
-            before, after = states_before(t), tuple(history[t] for history in histories)
+            before, after = states_before(t), states_after(t)
             if reset is not None:
                 before = _choose(reset, _zeros_like(before), before)
             dafter = (dstates[0] + doutputs[:, k, s], *dstates[1:])
@@ -306,7 +308,8 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
         da = da.stack()  # [steps, rows, gates·units]
         x = _swap_axes(rows.x[:, k])
         dx = dx.write(k, tf.tensordot(da, W_T, 1))
-        after, values = ([_rows(v, start, steps) for v in vs] for vs in (histories, saved))
+        histories_here, values = ([_rows(v, start, steps) for v in vs] for vs in (histories, saved))
+        after = _swap_axes(hs[:, k]), *histories_here
         before = [
             tf.concat([one[tf.newaxis], others[:-1]], axis=0)  # [steps, rows, units]
             for one, others in zip(states_before(start), after, strict=True)
