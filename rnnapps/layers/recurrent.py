@@ -8,6 +8,11 @@ from keras.src import backend
 
 from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell, RecurrentCell
 
+IMPLEMENTATIONS = ("auto", "reference", "fused")
+ELMAN_ACTIVATIONS = tuple(
+    keras.activations.get(name) for name in ("tanh", "sigmoid", "relu", "linear")
+)
+
 
 @keras.saving.register_keras_serializable(package="rnnapps")
 class RNN(keras.layers.RNN):
@@ -107,14 +112,12 @@ class RNN(keras.layers.RNN):
             if not tree.is_nested(constants):
                 raise _not_a_list(constants.shape)
             sequences = _beside(sequences, constants)
-        if sequences.shape[1] in (None, 0):
-            sequences, mask, reset = _at_least_one_step(sequences, mask, reset)
         states = self._starting_states(batch, initial_state)
         if training:
             # A call that failed may have left its masks behind.
             self._maybe_reset_dropout_masks(self.cell)
             # Ahead of the loop, so that all steps see the same masks.
-            self._maybe_config_dropout_masks(self.cell, sequences[:, 0], states)
+            self._maybe_config_dropout_masks(self.cell, _any_step(sequences), states)
         last, outputs, states = tree.map_structure(
             lambda result: ops.cast(result, self.compute_dtype),
             self.inner_loop(sequences, states, mask, training, reset),
@@ -155,6 +158,8 @@ class RNN(keras.layers.RNN):
 
     def inner_loop(self, sequences, initial_state, mask, training=False, reset=None):
         """Returns the last output, all outputs and the final states of a run over the steps."""
+        if sequences.shape[1] in (None, 0):
+            sequences, mask, reset = _at_least_one_step(sequences, mask, reset)
         options = {"training": training} if self.cell._call_has_training_arg else {}
         if reset is not None:
             fresh = tree.flatten(self.get_initial_state(ops.shape(sequences)[0]))
@@ -230,6 +235,11 @@ def _beside(sequences, constants):
     return ops.concatenate([sequences, *repeated], axis=-1)  # [batch, time, features + n]
 
 
+def _any_step(sequences):
+    """Returns a tensor of the shape of one step, `[batch, features]`, even if there is no step."""
+    return ops.sum(sequences[:, :1], axis=1)
+
+
 def _at_least_one_step(sequences, mask, reset):
     """Puts one padded step behind sequences of length 0: the loop looks at its first step."""
     batch, timesteps, _ = ops.shape(sequences)
@@ -259,11 +269,24 @@ class RecurrentLayer(RNN):
         go_backwards: Whether to run from the end to the start. Default: `False`.
         stateful: Whether a batch starts from the states in which the one before it ended.
             Default: `False`.
+        implementation: How the steps are run. `"reference"` calls the cell at every step.
+            `"fused"` is the engine of `rnnapps.layers.fused`, for TensorFlow: the same results from
+            one loop with a gradient of its own, compiled for each new shape. `"auto"` takes the
+            engine if it has the layer's equations. It compiles in training and in Keras' `fit`,
+            `evaluate` and `predict`, and not elsewhere, so that an exported graph never stops to
+            compile. Default: `"auto"`.
         activity_regularizer: Penalty on what the layer returns. Default: `None`.
         name: Name of the layer. Default: `None`, chosen by Keras.
         trainable: Whether the weights are trained. Default: `True`.
         dtype: Data type or policy. Default: `None`, Keras' global policy.
         **options: The arguments of the cell.
+
+    Attributes:
+        implementation_used: `"fused"`, or `"reference"` with the reason why.
+
+    Raises:
+        ValueError: If `implementation` is unknown, or is `"fused"` and the engine does not have
+            the layer's equations.
     """
 
     cell_class: type[RecurrentCell]
@@ -276,6 +299,7 @@ class RecurrentLayer(RNN):
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
+        implementation: str = "auto",
         activity_regularizer=None,
         name: str | None = None,
         trainable: bool = True,
@@ -293,12 +317,95 @@ class RecurrentLayer(RNN):
             trainable=trainable,
             dtype=dtype,
         )
+        if implementation not in IMPLEMENTATIONS:
+            raise ValueError(
+                f"`implementation` must be one of {', '.join(IMPLEMENTATIONS)}. "
+                f"Received: implementation={implementation!r}"
+            )
+        self.implementation = implementation
+        if implementation == "fused" and self.implementation_used != "fused":
+            raise ValueError(
+                f'`implementation="fused"` is not possible here; "auto" would give '
+                f"{self.implementation_used}. Received: implementation={implementation!r}"
+            )
+
+    @property
+    def implementation_used(self) -> str:
+        """`"fused"`, or `"reference"` with the reason why."""
+        reason = self._obstacle()
+        return f"reference ({reason})" if reason else "fused"
+
+    def _obstacle(self) -> str | None:
+        """Returns what keeps the layer from the engine, if anything does."""
+        cell = self.cell
+        if self.implementation == "reference":
+            return "as asked for"
+        if keras.backend.backend() != "tensorflow":
+            return "the engine is for the TensorFlow backend"
+        if type(cell) not in (ElmanCell, LSTMCell, GRUCell):
+            return f"the engine has no equations of {type(cell).__name__}"
+        if cell.layer_norm:
+            return "layer normalisation"
+        if isinstance(cell, ElmanCell):
+            usual = cell.activation in ELMAN_ACTIVATIONS
+        else:
+            usual = (cell.activation, cell.recurrent_activation) == (
+                keras.activations.tanh,
+                keras.activations.sigmoid,
+            )
+        return None if usual else "an activation that the engine does not have"
+
+    def _equations(self):
+        """Returns the cell's equations for the engine."""
+        from rnnapps.layers import equations
+
+        cell = self.cell
+        if isinstance(cell, ElmanCell):
+            return equations.Elman(cell.activation.__name__)
+        if isinstance(cell, LSTMCell):
+            return equations.LSTM(cell.peephole)
+        return equations.GRUResetAfter() if cell.reset_after else equations.GRU()
+
+    def inner_loop(self, sequences, initial_state, mask, training=False, reset=None):
+        """Returns the last output, all outputs and the final states of a run over the steps."""
+        if self._obstacle():
+            return super().inner_loop(sequences, initial_state, mask, training, reset)
+        # Here, because other backends need not have TensorFlow.
+        from rnnapps.layers import fused
+
+        cell, dropped, U = self.cell, {}, self.cell.recurrent_kernel
+        if training and cell.dropout > 0:
+            dropped["input_dropout"] = cell.get_dropout_mask(_any_step(sequences))
+        if training and cell.recurrent_dropout > 0:
+            dropped["recurrent_dropout"] = cell.get_recurrent_dropout_mask(initial_state[0])
+        if training and cell.recurrent_weight_dropout > 0:
+            U = U * cell.get_recurrent_weight_mask()
+        mask, reset = (v if v is None else ops.cast(v, "bool") for v in (mask, reset))
+        if self.go_backwards:
+            sequences, mask, reset = (
+                v if v is None else ops.flip(v, axis=1) for v in (sequences, mask, reset)
+            )
+        outputs, last, states = fused.run(
+            self._equations(),
+            sequences,
+            cell.kernel,
+            U,
+            cell.bias,
+            getattr(cell, "peephole_kernel", None),
+            states=initial_state,
+            mask=mask,
+            reset=reset,
+            training=bool(training),
+            compiled=training or self.implementation == "fused" or fused.run_by_strategy(),
+            **dropped,
+        )
+        return last, outputs, list(states)
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
         config = {**self.cell.get_config(), **super().get_config()}
         del config["cell"]
-        return config
+        return {**config, "implementation": self.implementation}
 
     @classmethod
     def from_config(cls, config: dict):

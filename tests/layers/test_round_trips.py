@@ -74,6 +74,7 @@ LAYER_OPTIONS = [
     {"return_sequences": True, "return_state": True, "go_backwards": True},
     {"return_state": True, "activity_regularizer": keras.regularizers.L2(0.3)},
     {"stateful": True},
+    {"implementation": "reference"},
 ]
 
 BIDIRECTIONAL_OPTIONS = [
