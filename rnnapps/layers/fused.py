@@ -183,6 +183,7 @@ class Trace(NamedTuple):
     rows: Rows
     first: tf.Tensor  # int32 scalar, the first block with a step that is valid in some row
     last: tf.Tensor  # int32 scalar, the step behind the last that is valid in some row
+    hs: tf.Tensor  # h after each step, [rows, blocks, steps, units]
     histories: tuple  # of the states but h, [time, rows, units]: the values after each step
     saved: tuple  # what the cell saved, [time, rows, ·] each
 
@@ -195,6 +196,8 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     order, bounds = None, [(tf.constant(0), tf.convert_to_tensor(time))] * num_groups
     if mask is not None:
         order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
+        if num_groups == 1:
+            order = None
     groups = _split(whole, order, num_groups)
     launch = _launcher(_forward_rows, weights.W.shape, compiled, cell, keep)
     results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
@@ -204,19 +207,24 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
         outputs = tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs))
     if not keep:
         return outputs, states, ()
+    if mask is None:
+        # The outputs themselves, so that the groups' parts need not stay.
+        parts = _split(_blocks(hs), order, num_groups)
+    else:
+        parts = [_blocks(hs) for hs, *_ in results]
     traces = [
-        Trace(rows, *bound, *kept)
-        for rows, bound, (_, _, *kept) in zip(groups, bounds, results, strict=True)
+        Trace(rows, *bound, part, *kept)
+        for rows, bound, part, (_, _, *kept) in zip(groups, bounds, parts, results, strict=True)
     ]
-    return outputs, states, (traces, order, hs)
+    return outputs, states, (traces, order)
 
 
-def _backward(cell, compiled, weights, traces, order, hs, doutputs, dstates):
+def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
     batch, time = _size(doutputs, 0), _size(doutputs, 1)
-    split = _split((_blocks(hs), _blocks(doutputs), dstates), order, len(traces))
+    errors = _split((_blocks(doutputs), dstates), order, len(traces))
     launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
-    results = [launch(trace, weights, *part) for trace, part in zip(traces, split, strict=True)]
+    results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
     dinputs, dstates = _merge([result[:2] for result in results], order, batch)
     dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
     return dinputs[:, :time], dstates, dweights
@@ -264,9 +272,9 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     return _swap_axes(hs), states, tuple(histories), saved  # hs: [rows, time, units]
 
 
-def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
+def _backward_rows(cell, trace, weights, doutputs, dstates):
     """Runs one group back; returns the errors of its inputs and initial states, and of weights."""
-    rows, first, last, histories, saved = trace
+    rows, first, last, hs, histories, saved = trace
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     features = rows.x.shape[3]
     drop = _dropper(rows)
@@ -421,9 +429,11 @@ def _split(tensors, order, num_groups):
 def _merge(groups, order, batch):
     """Undoes `_split`."""
 
+    indices = None if order is None else tf.split(order, len(groups))
+
     def join(*parts):
-        v = tf.concat(parts, axis=0)
-        return (v if order is None else tf.gather(v, tf.math.invert_permutation(order)))[:batch]
+        whole = tf.concat(parts, axis=0) if order is None else tf.dynamic_stitch(indices, parts)
+        return whole[:batch]
 
     return tf.nest.map_structure(join, *groups)
 
