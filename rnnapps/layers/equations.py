@@ -3,7 +3,7 @@
 `dv` stands for `∂E/∂v`. With the pre-activation `a_t = W x_t + U h_{t-1} + b`, a step sends back
 
     dx_t = W^T da_t
-    dh_{t-1} = U^T da_t + (whatever else of the step sees h_{t-1})
+        dh_{t-1} = U^T da_t + (whatever else of the step sees h_{t-1})
 
 and the weights collect from all steps
 
@@ -67,8 +67,8 @@ class Equations:
 class Elman(Equations):
     """`h_t = φ(a_t)`, `a_t = W x_t + U h_{t-1} + b`, and back:
 
-        da_t = dh_t ⊙ φ'(a_t)
-        dh_{t-1} = U^T da_t
+    da_t = dh_t ⊙ φ'(a_t)
+    dh_{t-1} = U^T da_t
     """
 
     activation: str = "tanh"
@@ -170,6 +170,8 @@ class GRU(Equations):
         da^r_t = dq_t ⊙ h_{t-1} ⊙ r_t ⊙ (1 - r_t)
         dh_{t-1} = dh_t ⊙ u_t + dq_t ⊙ r_t + U_u^T da^u_t + U_r^T da^r_t
         dU_h = Σ_t da^h_t q_t^T
+
+    U is in two parts, since U_h waits for the reset gate.
     """
 
     saved = (2, 1)
@@ -216,6 +218,8 @@ class GRUResetAfter(Equations):
         ds_t = r_t ⊙ da^h_t
         dh_{t-1} = dh_t ⊙ u_t + U_u^T da^u_t + U_r^T da^r_t + U_h^T ds_t
         dU_h = Σ_t ds_t h_{t-1}^T,  db'_h = Σ_t ds_t
+
+    For the two gates b and b' are one bias.
     """
 
     saved = (2, 1, 1)

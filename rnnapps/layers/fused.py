@@ -181,8 +181,9 @@ class Trace(NamedTuple):
     """What the way back needs of one launch."""
 
     rows: Rows
-    first: tf.Tensor  # int32 scalar, the first step that is valid in some row
+    first: tf.Tensor  # int32 scalar, the first block with a step that is valid in some row
     last: tf.Tensor  # int32 scalar, the step behind the last that is valid in some row
+    hs: tf.Tensor  # h after each step, [rows, blocks, steps, units]
     histories: tuple  # of the states but h, [time, rows, units]: the values after each step
     saved: tuple  # what the cell saved, [time, rows, ·] each
 
@@ -195,6 +196,8 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     order, bounds = None, [(tf.constant(0), tf.convert_to_tensor(time))] * num_groups
     if mask is not None:
         order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
+        if num_groups == 1:
+            order = None
     groups = _split(whole, order, num_groups)
     launch = _launcher(_forward_rows, weights.W.shape, compiled, cell, keep)
     results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
@@ -204,19 +207,24 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
         outputs = tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs))
     if not keep:
         return outputs, states, ()
+    if mask is None:
+        # The outputs themselves, so that the groups' parts need not stay.
+        parts = _split(_blocks(hs), order, num_groups)
+    else:
+        parts = [_blocks(hs) for hs, *_ in results]
     traces = [
-        Trace(rows, *bound, *kept)
-        for rows, bound, (_, _, *kept) in zip(groups, bounds, results, strict=True)
+        Trace(rows, *bound, part, *kept)
+        for rows, bound, part, (_, _, *kept) in zip(groups, bounds, parts, results, strict=True)
     ]
-    return outputs, states, (traces, order, hs)
+    return outputs, states, (traces, order)
 
 
-def _backward(cell, compiled, weights, traces, order, hs, doutputs, dstates):
+def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
     batch, time = _size(doutputs, 0), _size(doutputs, 1)
-    split = _split((_blocks(hs), _blocks(doutputs), dstates), order, len(traces))
+    errors = _split((_blocks(doutputs), dstates), order, len(traces))
     launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
-    results = [launch(trace, weights, *part) for trace, part in zip(traces, split, strict=True)]
+    results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
     dinputs, dstates = _merge([result[:2] for result in results], order, batch)
     dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
     return dinputs[:, :time], dstates, dweights
@@ -226,9 +234,9 @@ def _forward_rows(cell, keep, rows, weights, first, last):
     """Runs one group; returns h at each step, the final states, and more as in `Trace`."""
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     units, kind, time = rows.states[0].shape[1], rows.x.dtype, num_blocks * steps
-    # As if the steps before the first had been run, and held the state.
+    # As if the blocks before the first had been run, and held the state.
     histories = tuple(
-        _zeros([time, num_rows, units], kind).write(tf.maximum(first - 1, 0), state)
+        _zeros([time, num_rows, units], kind).write(tf.maximum(first * steps - 1, 0), state)
         for state in (rows.states if keep else rows.states[:1])
     )
     # What the cell saves leaves the loop in any case, in one slot if it is not kept: otherwise XLA
@@ -253,20 +261,20 @@ def _forward_rows(cell, keep, rows, weights, first, last):
             saved = tuple(a.write(at, v) for a, v in zip(saved, values, strict=True))
             return t + 1, after, histories, saved
 
-        start, stop = tf.maximum(first, k * steps), tf.minimum(last, (k + 1) * steps)
-        carried = tf.while_loop(lambda t, *_: t < stop, step, (start, states, histories, saved))
+        stop = tf.minimum(last, (k + 1) * steps)
+        carried = tf.while_loop(lambda t, *_: t < stop, step, (k * steps, states, histories, saved))
         return k + 1, *carried[1:]
 
     _, states, histories, saved = tf.while_loop(
-        lambda k, *_: k * steps < last, block, (first // steps, rows.states, histories, saved)
+        lambda k, *_: k * steps < last, block, (first, rows.states, histories, saved)
     )
     (hs, *histories), saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
     return _swap_axes(hs), states, tuple(histories), saved  # hs: [rows, time, units]
 
 
-def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
+def _backward_rows(cell, trace, weights, doutputs, dstates):
     """Runs one group back; returns the errors of its inputs and initial states, and of weights."""
-    rows, first, last, histories, saved = trace
+    rows, first, last, hs, histories, saved = trace
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
     features = rows.x.shape[3]
     drop = _dropper(rows)
@@ -280,10 +288,10 @@ def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
         after = states_after(tf.maximum(t - 1, 0))
         return tuple(tf.where(t > 0, a, s) for a, s in zip(after, rows.states, strict=True))
 
-    def block(k, dstates, dx, dweights):
+    def block(k, dstates, da_array, dx, dweights):
         start = k * steps
 
-        def step(t, dstates, da):
+        def step(t, dstates, da_array):
             s = t - start
             mask, reset = (_flags(v, k, s) for v in (rows.mask, rows.reset))
             before, after = states_before(t), states_after(t)
@@ -297,15 +305,14 @@ def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
             if mask is not None:
                 dbefore = _choose(mask, dbefore, dstates)
                 da_t = tf.where(mask, da_t, tf.zeros_like(da_t))
-            return t - 1, dbefore, da.write(s, da_t)
+            return t - 1, dbefore, da_array.write(s, da_t)
 
-        da = _zeros([steps, num_rows, W_T.shape[0]], W_T.dtype)
-        _, dstates, da = tf.while_loop(
-            lambda t, *_: t >= tf.maximum(first, start),
+        _, dstates, da_array = tf.while_loop(
+            lambda t, *_: t >= start,
             step,
-            (tf.minimum(last, start + steps) - 1, dstates, da),
+            (tf.minimum(last, start + steps) - 1, dstates, da_array),
         )
-        da = da.stack()  # [steps, rows, gates·units]
+        da = da_array.stack()  # [steps, rows, gates·units]
         x = _swap_axes(rows.x[:, k])
         dx = dx.write(k, tf.tensordot(da, W_T, 1))
         histories_here, values = ([_rows(v, start, steps) for v in vs] for vs in (histories, saved))
@@ -318,12 +325,16 @@ def _backward_rows(cell, trace, weights, hs, doutputs, dstates):
             flags = _swap_axes(rows.reset[:, k])[..., tf.newaxis]  # [steps, rows, 1]
             before = _choose(flags, _zeros_like(before), before)
         more = Weights(outer_product(x, da), *cell.collect(da, before, after, values, drop))
-        return k - 1, dstates, dx, tf.nest.map_structure(tf.add, dweights, more)
+        return k - 1, dstates, da_array, dx, tf.nest.map_structure(tf.add, dweights, more)
 
+    # Of the blocks only the last may be cut short, and it is the first to be run.
+    da_array = _zeros([steps, num_rows, W_T.shape[0]], W_T.dtype)
     dx = _zeros([num_blocks, steps, num_rows, features], W_T.dtype)
     dweights = tf.nest.map_structure(tf.zeros_like, weights)
-    _, dstates, dx, dweights = tf.while_loop(
-        lambda k, *_: k >= first // steps, block, ((last - 1) // steps, dstates, dx, dweights)
+    _, dstates, _, dx, dweights = tf.while_loop(
+        lambda k, *_: k >= first,
+        block,
+        ((last - 1) // steps, dstates, da_array, dx, dweights),
     )
     dx = tf.transpose(dx.stack(), [2, 0, 1, 3])  # [rows, blocks, steps, features]
     dx = tf.reshape(dx, [num_rows, num_blocks * steps, features])
@@ -392,9 +403,9 @@ def _by_length(mask, num_groups):
     num_rows, num_blocks, steps = tf.unstack(tf.shape(mask))
     time = num_blocks * steps
     mask = tf.reshape(mask, [num_rows, time])
-    first = tf.reduce_min(tf.where(mask, tf.range(time), time), axis=1)  # [rows]
+    first = tf.reduce_min(tf.where(mask, tf.range(time), time), axis=1) // steps  # [rows]
     last = tf.reduce_max(tf.where(mask, tf.range(time) + 1, 0), axis=1)  # [rows]
-    order = tf.argsort(first - last, stable=True)
+    order = tf.argsort(first * steps - last, stable=True)
     first, last = (tf.reshape(tf.gather(v, order), [num_groups, -1]) for v in (first, last))
     first, last = tf.reduce_min(first, axis=1), tf.reduce_max(last, axis=1)  # [groups]
     return order, list(
@@ -418,9 +429,11 @@ def _split(tensors, order, num_groups):
 def _merge(groups, order, batch):
     """Undoes `_split`."""
 
+    indices = None if order is None else tf.split(order, len(groups))
+
     def join(*parts):
-        v = tf.concat(parts, axis=0)
-        return (v if order is None else tf.gather(v, tf.math.invert_permutation(order)))[:batch]
+        whole = tf.concat(parts, axis=0) if order is None else tf.dynamic_stitch(indices, parts)
+        return whole[:batch]
 
     return tf.nest.map_structure(join, *groups)
 
