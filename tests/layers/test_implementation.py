@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rnnapps.layers import GRU, LSTM, Bidirectional, Elman, Jordan, recurrent_stack
+from rnnapps.layers import GRU, LSTM, Elman, Jordan, recurrent_stack
 
 ROOT = str(Path(__file__).parents[2])
 BATCH, TIME, FEATURES, UNITS = 4, 9, 3, 5
