@@ -65,10 +65,12 @@ class Equations:
 
 @dataclass(frozen=True)
 class Elman(Equations):
-    """`h_t = φ(a_t)`, `a_t = W x_t + U h_{t-1} + b`, and back:
+    """The cell of Elman, `h_t = φ(a_t)`, and back:
 
-    da_t = dh_t ⊙ φ'(a_t)
-    dh_{t-1} = U^T da_t
+        da_t = dh_t ⊙ φ'(a_t)
+        dh_{t-1} = U^T da_t
+
+    φ' is computed from the value of φ, so that nothing but the state is saved.
     """
 
     activation: str = "tanh"
