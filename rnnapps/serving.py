@@ -63,7 +63,7 @@ class ServedModel:
         function = self.signatures[signature]
         specs = function.structured_input_signature[1]
         tensors = {name: _tensor(value, specs[name]) for name, value in inputs.items()}
-        return {name: _plain(value) for name, value in function(**tensors).items()}
+        return {name: _plain(value) for name, value in sorted(function(**tensors).items())}
 
     def predict(self, inputs: Sequence[Any], batch_size: int = 64) -> list[dict[str, Any]]:
         """Answers a list of inputs with `serving_default`.
