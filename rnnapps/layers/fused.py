@@ -122,8 +122,8 @@ def run_by_strategy() -> bool:
 
 def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
     """Returns the outputs and the final states, with the gradient that is written out here."""
-    if not (compiled or training):
-        # What is served: plain operations, which a tape can look into and a file can hold.
+    if not (compiled or training or tf.executing_eagerly()):
+        # What is served: plain operations, of which a file can hold the gradients too.
         tensors = (inputs, states, weights, mask, reset, dropout)
         outputs, states, _ = _forward(cell, compiled, False, *tensors)
         return (outputs, *states)

@@ -204,6 +204,8 @@ def test_every_option_of_rnn_survives(make_cell, stacked, tmp_path):
     inputs = keras.Input((None, FEATURES), batch_size=BATCH)
     results = []
     for options in LAYER_OPTIONS:
+        if "implementation" in options:  # of the layers with a cell of their own
+            continue
         cell = make_cell()
         if stacked:
             cell = keras.layers.StackedRNNCells([cell, make_cell()])
