@@ -122,7 +122,7 @@ def run_by_strategy() -> bool:
 
 def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
     """Returns the outputs and the final states, with the gradient that is written out here."""
-    if not (compiled or training or tf.executing_eagerly()):
+    if not (compiled or training or tf.executing_eagerly() or _in_compiled_graph()):
         # What is served: plain operations, of which a file can hold the gradients too.
         tensors = (inputs, states, weights, mask, reset, dropout)
         outputs, states, _ = _forward(cell, compiled, False, *tensors)
@@ -395,9 +395,13 @@ def _blocks(v):
     return tf.reshape(v, [_size(v, 0), num_blocks, steps, *v.shape[2:]])
 
 
+def _in_compiled_graph():
+    return GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
 def _num_groups(batch, masked, compiled):
     """Returns how many launches the batch is cut into; its size may be unknown."""
-    if not compiled or GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+    if not compiled or _in_compiled_graph():
         return 1
     most = MAX_GROUPS if masked else min(os.cpu_count(), MAX_GROUPS)
     return max(1, min(most, batch // MIN_ROWS)) if isinstance(batch, int) else most
