@@ -152,8 +152,13 @@ class Sentiment(Task):
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
         if batch_size == "auto":
-            batch_size = max(b for b in (32, 64, 128) if b == 32 or 300 * b <= classes.total())
-        self.config = dataclasses.replace(config, max_length=max_length, batch_size=batch_size)
+            batch_size = 128 if classes.total() >= 300 * 128 else 64
+        buckets = config.buckets
+        if buckets == "auto":
+            buckets = min(max(classes.total() // 1000, 1), 8)
+        self.config = dataclasses.replace(
+            config, max_length=max_length, batch_size=batch_size, buckets=buckets
+        )
         counts = np.zeros(max_length + 1, int)
         for length, count in lengths.items():
             counts[min(length, max_length)] += count
