@@ -12,6 +12,7 @@ status 1 if one differs.
 """
 
 import argparse
+import ctypes
 import os
 import platform
 import subprocess
@@ -332,31 +333,49 @@ def fit(rounds):
 
 
 def memory(rounds):
-    """Peak resident memory of training steps, each in a process of its own."""
-    print("\n### Memory of a training step: LSTM, B=64, T=1024, D=128, H=256\n")
-    print_head("", "peak resident MiB", "of it during the steps")
-    for side in ("ours", "default", "jit"):
-        command = [sys.executable, __file__, "peak", "--side", side]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        print_row(side, *answer.split())
+    """Resident memory of training steps, each in a process of its own."""
+    print("\n### Memory of a training step: LSTM, B=64, D=128, H=256, in MiB\n")
+    print_head("T", "", "a step's own", "/ ours", "peak of the process", "/ ours")
+    for T in (128, 512, 1024):
+        peaks = {}
+        for side in ("ours", "default", "jit"):
+            command = [sys.executable, __file__, "peak", "--side", side, "--timesteps", str(T)]
+            answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            peaks[side] = [float(part) for part in answer.split()]
+        for side, pair in peaks.items():
+            (own, whole), (our_own, our_whole) = pair, peaks["ours"]
+            parts = f"{own:.0f}", f"{own / our_own:.2f}", f"{whole:.0f}", f"{whole / our_whole:.2f}"
+            print_row(str(T), side, *parts)
 
 
-def peak(side):
-    """Prints the peak resident memory, and how much of it came with the training steps."""
-    B, T, D, H = 64, 1024, 128, 256
+def peak(side, T):
+    """Prints what a training step adds to the resident memory, and the peak of the process.
+
+    The process's peak has compiling in it, and TensorFlow itself; a step's own is how far it goes
+    above what is in use between steps.
+    """
+    B, _, D, H = LONG
     layer = (layers.LSTM if side == "ours" else keras.layers.LSTM)(H, return_sequences=True)
     x, dy = tf.constant(draw(B, T, D)), tf.constant(draw(B, T, H))
     layer.build(x.shape)
     step = training(layer, jit_compile=side == "jit")
-    before = peak_resident()
-    for _ in range(5):
-        wait(step(x, dy))
-    print(f"{peak_resident():.0f} {peak_resident() - before:.0f}")
+
+    def steps():
+        for _ in range(5):
+            wait(step(x, dy))
+
+    steps()
+    whole = resident("VmHWM")
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed is not to count as in use
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
+    before = resident("VmRSS")
+    steps()
+    print(f"{resident('VmHWM') - before:.1f} {max(whole, resident('VmHWM')):.1f}")
 
 
-def peak_resident():
+def resident(what):
     """The process's own, in MiB: `getrusage` would begin with its parent's."""
-    (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in x]
+    (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if what in x]
     return int(line.split()[1]) / 1024
 
 
@@ -468,9 +487,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--figure", type=Path, help="where `scaling` draws its figure")
     parser.add_argument("--side", help=argparse.SUPPRESS)
+    parser.add_argument("--timesteps", type=int, help=argparse.SUPPRESS)
     flags = parser.parse_args()
     if flags.sections == ["peak"]:
-        return peak(flags.side)
+        return peak(flags.side, flags.timesteps)
     if flags.sections == ["epoch"]:
         return epoch()
     versions = f"TensorFlow {tf.__version__}, Keras {keras.__version__}"

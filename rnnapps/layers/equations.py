@@ -13,6 +13,9 @@ and the weights collect from all steps
 
 so that only `da_t` and `dh_{t-1}` need a loop over time; each class below says what they are. To
 this a loss that sees `h_t` itself, as an output, adds its own share of `dh_t`.
+
+A step back is linear in the errors. What it multiplies them by, the derivatives `F` of the step,
+is known from the way forward, and computed for many steps at once.
 """
 
 from dataclasses import dataclass
@@ -43,7 +46,8 @@ class Equations:
     `drop` stands for recurrent dropout, and is applied to the previous output where it meets `U`.
     """
 
-    saved = ()  # sizes, in units, of what `step` saves for `step_back`
+    saved = ()  # sizes, in units, of what `step` saves for `factors`
+    errors = ()  # sizes, in units, of the errors that `step_back` leaves for `collect`
     bias_rows = ()  # axes of the Keras layer's bias before that of the columns
 
     def arrange(self, W, U, bias, peephole) -> Weights:
@@ -54,12 +58,17 @@ class Equations:
         """Returns the states of step t and what is saved; `x` is `W x_t`, `before` the states."""
         raise NotImplementedError
 
-    def step_back(self, dafter, before, after, saved, weights, drop) -> tuple:
-        """Returns `da_t` and the errors of the states of step t-1; `weights.Us` are transposed."""
+    def factors(self, before, after, saved, drop) -> tuple:
+        """Returns what `step_back` multiplies errors by, `[steps, batch, units]` each."""
         raise NotImplementedError
 
-    def collect(self, da, before, after, saved, drop) -> tuple:
-        """Returns the gradients of `Us` and of `vectors` from the steps of a block."""
+    def step_back(self, dafter, factors, weights, drop) -> tuple:
+        """Returns the errors for `collect`, `da_t` the first of them, and those of the states of
+        step t-1; the factors are those of step t, and `weights.Us` are transposed."""
+        raise NotImplementedError
+
+    def collect(self, errors, before, after, saved, drop) -> tuple:
+        """Returns the gradients of `Us` and of `vectors` from the errors of many steps."""
         raise NotImplementedError
 
 
@@ -67,13 +76,15 @@ class Equations:
 class Elman(Equations):
     """The cell of Elman, `h_t = φ(a_t)`, and back:
 
-        da_t = dh_t ⊙ φ'(a_t)
+        F = φ'(a_t)
+        da_t = dh_t ⊙ F
         dh_{t-1} = U^T da_t
 
     φ' is computed from the value of φ, so that nothing but the state is saved.
     """
 
     activation: str = "tanh"
+    errors = (1,)
 
     def arrange(self, W, U, bias, peephole):
         return Weights(W, (U,), (bias,))
@@ -83,13 +94,18 @@ class Elman(Equations):
         activation, _ = ACTIVATIONS[self.activation]
         return (activation(x + drop(h) @ U + b),), ()
 
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (U_T,) = dafter, after, weights.Us
+    def factors(self, before, after, saved, drop):
+        (h,) = after
         _, slope = ACTIVATIONS[self.activation]
-        da = dh * slope(h)
-        return da, (drop(da @ U_T),)
+        return (slope(h),)
 
-    def collect(self, da, before, after, saved, drop):
+    def step_back(self, dafter, factors, weights, drop):
+        (dh,), (F,), (U_T,) = dafter, factors, weights.Us
+        da = dh * F
+        return (da,), (drop(da @ U_T),)
+
+    def collect(self, errors, before, after, saved, drop):
+        (da,) = errors
         return (outer_product(drop(before[0]), da),), (_over_steps(da),)
 
 
@@ -97,11 +113,11 @@ class Elman(Equations):
 class LSTM(Equations):
     """Long short-term memory, its equations as in `LSTMCell`, and back:
 
-        da^o_t = dh_t ⊙ tanh(c_t) ⊙ o_t ⊙ (1 - o_t)
-        dc_t  += dh_t ⊙ o_t ⊙ (1 - tanh²(c_t)) + p_o ⊙ da^o_t
-        da^i_t = dc_t ⊙ g_t ⊙ i_t ⊙ (1 - i_t)
-        da^f_t = dc_t ⊙ c_{t-1} ⊙ f_t ⊙ (1 - f_t)
-        da^g_t = dc_t ⊙ i_t ⊙ (1 - g_t²)
+        F_o = tanh(c_t) ⊙ o_t ⊙ (1 - o_t),  F_c = o_t ⊙ (1 - tanh²(c_t))
+        F_i = g_t ⊙ i_t ⊙ (1 - i_t),  F_f = c_{t-1} ⊙ f_t ⊙ (1 - f_t),  F_g = i_t ⊙ (1 - g_t²)
+        da^o_t = dh_t ⊙ F_o
+        dc_t  += dh_t ⊙ F_c + p_o ⊙ da^o_t
+        da^i_t = dc_t ⊙ F_i,  da^f_t = dc_t ⊙ F_f,  da^g_t = dc_t ⊙ F_g
         dc_{t-1} = dc_t ⊙ f_t + p_i ⊙ da^i_t + p_f ⊙ da^f_t
         dh_{t-1} = U^T da_t
         dp_i = Σ_t da^i_t ⊙ c_{t-1},  dp_f = Σ_t da^f_t ⊙ c_{t-1},  dp_o = Σ_t da^o_t ⊙ c_t
@@ -111,6 +127,7 @@ class LSTM(Equations):
 
     peephole: bool = False
     saved = (3, 1)
+    errors = (4,)
 
     def arrange(self, W, U, bias, peephole):
         W, U, bias = (_move_output_gate(w) for w in (W, U, bias))
@@ -134,26 +151,30 @@ class LSTM(Equations):
             ifo = tf.concat([i, f, o], axis=1)  # [batch, 3·units]
         return (o * tf.tanh(c), c), (ifo, g)
 
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh, dc), (_, c_before), (_, c), (ifo, g) = dafter, before, after, saved
-        i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
+    def factors(self, before, after, saved, drop):
+        (_, c_before), (_, c), (ifo, g) = before, after, saved
+        i, f, o = tf.split(ifo, 3, axis=2)  # [steps, batch, units] each
         tanh_c = tf.tanh(c)
-        da_o = dh * tanh_c * o * (1 - o)
-        dc = dc + dh * o * (1 - tanh_c * tanh_c)
+        F_i, F_f, F_g = g * i * (1 - i), c_before * f * (1 - f), i * (1 - g * g)
+        F_o, F_c = tanh_c * o * (1 - o), o * (1 - tanh_c * tanh_c)
+        return F_i, F_f, F_o, F_g, F_c, f
+
+    def step_back(self, dafter, factors, weights, drop):
+        (dh, dc), (F_i, F_f, F_o, F_g, F_c, f), (U_T,) = dafter, factors, weights.Us
+        da_o = dh * F_o
+        dc = dc + dh * F_c
         if self.peephole:
             _, p_i, p_f, p_o = weights.vectors
             dc = dc + p_o * da_o
-        da_i = dc * g * i * (1 - i)
-        da_f = dc * c_before * f * (1 - f)
-        da_g = dc * i * (1 - g * g)
+        da_i, da_f, da_g = dc * F_i, dc * F_f, dc * F_g
         dc = dc * f
         if self.peephole:
             dc = dc + p_i * da_i + p_f * da_f
         da = tf.concat([da_i, da_f, da_o, da_g], axis=1)  # [batch, 4·units]
-        return da, (drop(da @ weights.Us[0]), dc)
+        return (da,), (drop(da @ U_T), dc)
 
-    def collect(self, da, before, after, saved, drop):
-        (h_before, c_before), (_, c) = before, after
+    def collect(self, errors, before, after, saved, drop):
+        (da,), (h_before, c_before), (_, c) = errors, before, after
         vectors = [_over_steps(da)]
         if self.peephole:
             da_i, da_f, da_o, _ = tf.split(da, 4, axis=2)  # [steps, batch, units] each
@@ -166,10 +187,11 @@ class LSTM(Equations):
 class GRU(Equations):
     """Gated recurrent unit that resets before the product, as in `GRUCell`, and back:
 
-        da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
-        da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
+        F_u = (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t),  F_h = (1 - u_t) ⊙ (1 - h̃_t²)
+        F_r = h_{t-1} ⊙ r_t ⊙ (1 - r_t)
+        da^u_t = dh_t ⊙ F_u,  da^h_t = dh_t ⊙ F_h
         dq_t = U_h^T da^h_t,  where q_t = r_t ⊙ h_{t-1}
-        da^r_t = dq_t ⊙ h_{t-1} ⊙ r_t ⊙ (1 - r_t)
+        da^r_t = dq_t ⊙ F_r
         dh_{t-1} = dh_t ⊙ u_t + dq_t ⊙ r_t + U_u^T da^u_t + U_r^T da^r_t
         dU_h = Σ_t da^h_t q_t^T
 
@@ -177,6 +199,7 @@ class GRU(Equations):
     """
 
     saved = (2, 1)
+    errors = (3,)
 
     def arrange(self, W, U, bias, peephole):
         units = U.shape[0]
@@ -191,19 +214,23 @@ class GRU(Equations):
         candidate = tf.tanh(a[:, gates:] + (r * drop(h)) @ U_h)
         return (u * h + (1 - u) * candidate,), (ur, candidate)
 
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (ur, candidate), (U_ur_T, U_h_T) = dafter, before, saved, weights.Us
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        da_u = dh * (h - candidate) * u * (1 - u)
-        da_h = dh * (1 - u) * (1 - candidate * candidate)
-        dq = da_h @ U_h_T
-        da_r = dq * drop(h) * r * (1 - r)
-        da_ur = tf.concat([da_u, da_r], axis=1)  # [batch, 2·units]
-        da = tf.concat([da_ur, da_h], axis=1)  # [batch, 3·units]
-        return da, (dh * u + drop(dq * r + da_ur @ U_ur_T),)
+    def factors(self, before, after, saved, drop):
+        (h,), (ur, candidate) = before, saved
+        u, r = tf.split(ur, 2, axis=2)  # [steps, batch, units] each
+        F_u, F_h = (h - candidate) * u * (1 - u), (1 - u) * (1 - candidate * candidate)
+        return F_u, drop(h) * r * (1 - r), F_h, u, r
 
-    def collect(self, da, before, after, saved, drop):
-        h, r = drop(before[0]), tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
+    def step_back(self, dafter, factors, weights, drop):
+        (dh,), (F_u, F_r, F_h, u, r), (U_ur_T, U_h_T) = dafter, factors, weights.Us
+        da_u, da_h = dh * F_u, dh * F_h
+        dq = da_h @ U_h_T
+        da_ur = tf.concat([da_u, dq * F_r], axis=1)  # [batch, 2·units]
+        da = tf.concat([da_ur, da_h], axis=1)  # [batch, 3·units]
+        return (da,), (dh * u + drop(dq * r + da_ur @ U_ur_T),)
+
+    def collect(self, errors, before, after, saved, drop):
+        (da,), h = errors, drop(before[0])
+        _, r = tf.split(saved[0], 2, axis=2)  # [steps, batch, units] each
         gates = 2 * h.shape[2]
         return (outer_product(h, da[..., :gates]), outer_product(r * h, da[..., gates:])), (
             _over_steps(da),
@@ -214,9 +241,9 @@ class GRU(Equations):
 class GRUResetAfter(Equations):
     """Gated recurrent unit that resets after the product, as in `GRUCell`, and back:
 
-        da^u_t = dh_t ⊙ (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t)
-        da^h_t = dh_t ⊙ (1 - u_t) ⊙ (1 - h̃_t²)
-        da^r_t = da^h_t ⊙ s_t ⊙ r_t ⊙ (1 - r_t),  where s_t = U_h h_{t-1} + b'_h
+        F_u = (h_{t-1} - h̃_t) ⊙ u_t ⊙ (1 - u_t),  F_h = (1 - u_t) ⊙ (1 - h̃_t²)
+        F_r = F_h ⊙ s_t ⊙ r_t ⊙ (1 - r_t),  where s_t = U_h h_{t-1} + b'_h
+        da^u_t = dh_t ⊙ F_u,  da^r_t = dh_t ⊙ F_r,  da^h_t = dh_t ⊙ F_h
         ds_t = r_t ⊙ da^h_t
         dh_{t-1} = dh_t ⊙ u_t + U_u^T da^u_t + U_r^T da^r_t + U_h^T ds_t
         dU_h = Σ_t ds_t h_{t-1}^T,  db'_h = Σ_t ds_t
@@ -225,6 +252,7 @@ class GRUResetAfter(Equations):
     """
 
     saved = (2, 1, 1)
+    errors = (3, 3)
     bias_rows = (2,)
 
     def arrange(self, W, U, bias, peephole):
@@ -242,22 +270,24 @@ class GRUResetAfter(Equations):
         candidate = tf.tanh(x[:, gates:] + b_h + r * s)
         return (u * h + (1 - u) * candidate,), (ur, candidate, s)
 
-    def step_back(self, dafter, before, after, saved, weights, drop):
-        (dh,), (h,), (ur, candidate, s), (U_T,) = dafter, before, saved, weights.Us
-        u, r = tf.split(ur, 2, axis=1)  # [batch, units] each
-        da_u = dh * (h - candidate) * u * (1 - u)
-        da_h = dh * (1 - u) * (1 - candidate * candidate)
-        da_r = da_h * s * r * (1 - r)
+    def factors(self, before, after, saved, drop):
+        (h,), (ur, candidate, s) = before, saved
+        u, r = tf.split(ur, 2, axis=2)  # [steps, batch, units] each
+        F_u, F_h = (h - candidate) * u * (1 - u), (1 - u) * (1 - candidate * candidate)
+        return F_u, F_h * s * r * (1 - r), F_h, u, r
+
+    def step_back(self, dafter, factors, weights, drop):
+        (dh,), (F_u, F_r, F_h, u, r), (U_T,) = dafter, factors, weights.Us
+        da_u, da_r, da_h = dh * F_u, dh * F_r, dh * F_h
         da = tf.concat([da_u, da_r, da_h], axis=1)  # [batch, 3·units]
         ds = tf.concat([da_u, da_r, r * da_h], axis=1)  # [batch, 3·units]
-        return da, (dh * u + drop(ds @ U_T),)
+        return (da, ds), (dh * u + drop(ds @ U_T),)
 
-    def collect(self, da, before, after, saved, drop):
-        h, r = before[0], tf.split(saved[0], 2, axis=2)[1]  # [steps, batch, units] each
-        da_ur, da_h = tf.split(da, [2 * h.shape[2], h.shape[2]], axis=2)
-        ds = tf.concat([da_ur, r * da_h], axis=2)  # [steps, batch, 3·units]
-        vectors = (_over_steps(da_ur), _over_steps(da_h), _over_steps(r * da_h))
-        return (outer_product(drop(h), ds),), vectors
+    def collect(self, errors, before, after, saved, drop):
+        (da, ds), h = errors, drop(before[0])
+        sizes = [2 * h.shape[2], h.shape[2]]
+        (db_ur, db_h), (_, db_s) = (tf.split(_over_steps(v), sizes) for v in (da, ds))
+        return (outer_product(h, ds),), (db_ur, db_h, db_s)
 
 
 def _move_output_gate(w):

@@ -281,65 +281,64 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
     """Runs one group back; returns the errors of its inputs and initial states, and of weights."""
     rows, first, last, hs, histories, saved = trace
     num_rows, num_blocks, steps = tf.unstack(tf.shape(rows.x)[:3])
-    features = rows.x.shape[3]
+    features, units = rows.x.shape[3], hs.shape[3]
     drop = _dropper(rows)
     W_T = tf.transpose(weights.W)
     transposed = weights._replace(Us=tuple(tf.transpose(U) for U in weights.Us))
 
-    def states_after(t):
-        return hs[:, t // steps, t % steps], *(history[t] for history in histories)
-
-    def states_before(t):
-        after = states_after(tf.maximum(t - 1, 0))
-        return tuple(tf.where(t > 0, a, s) for a, s in zip(after, rows.states, strict=True))
-
-    def block(k, dstates, da_array, dx, dweights):
+    def states_of(k):
+        """The states before and after each step of a block, `[steps, rows, units]` each."""
         start = k * steps
+        after = _swap_axes(hs[:, k]), *(_steps(history, start, steps) for history in histories)
+        ahead = tf.maximum(start - 1, 0)
+        firsts = hs[:, ahead // steps, ahead % steps], *(history[ahead] for history in histories)
+        before = tuple(
+            tf.concat([tf.where(k > 0, one, state)[tf.newaxis], others[:-1]], axis=0)
+            for one, state, others in zip(firsts, rows.states, after, strict=True)
+        )
+        if rows.reset is not None:
+            before = _choose(_block_flags(rows.reset, k), _zeros_like(before), before)
+        return before, after
 
-        def step(t, dstates, da_array):
+    def block(k, dstates, errors, dx, dweights):
+        start = k * steps
+        before, after = states_of(k)
+        values = [_steps(v, start, steps) for v in saved]
+        factors = cell.factors(before, after, values, drop)
+        if rows.mask is not None:
+            # A padded step has no errors of its own.
+            factors = _choose(_block_flags(rows.mask, k), factors, _zeros_like(factors))
+
+        def step(t, dstates, errors):
             s = t - start
             mask, reset = (_flags(v, k, s) for v in (rows.mask, rows.reset))
-            before, after = states_before(t), states_after(t)
-            if reset is not None:
-                before = _choose(reset, _zeros_like(before), before)
             dafter = (dstates[0] + doutputs[:, k, s], *dstates[1:])
-            values = tuple(v[t] for v in saved)
-            da_t, dbefore = cell.step_back(dafter, before, after, values, transposed, drop)
+            new, dbefore = cell.step_back(dafter, [v[s] for v in factors], transposed, drop)
             if reset is not None:
                 dbefore = _choose(reset, _zeros_like(dbefore), dbefore)
             if mask is not None:
                 dbefore = _choose(mask, dbefore, dstates)
-                da_t = tf.where(mask, da_t, tf.zeros_like(da_t))
-            return t - 1, dbefore, da_array.write(s, da_t)
+            return t - 1, dbefore, tuple(a.write(s, v) for a, v in zip(errors, new, strict=True))
 
-        _, dstates, da_array = tf.while_loop(
+        _, dstates, errors = tf.while_loop(
             lambda t, *_: t >= start,
             step,
-            (tf.minimum(last, start + steps) - 1, dstates, da_array),
+            (tf.minimum(last, start + steps) - 1, dstates, errors),
         )
-        da = da_array.stack()  # [steps, rows, gates·units]
-        x = _swap_axes(rows.x[:, k])
+        stacked = [a.stack() for a in errors]  # [steps, rows, ·] each
+        x, da = _swap_axes(rows.x[:, k]), stacked[0]
         dx = dx.write(k, tf.tensordot(da, W_T, 1))
-        histories_here, values = ([_rows(v, start, steps) for v in vs] for vs in (histories, saved))
-        after = _swap_axes(hs[:, k]), *histories_here
-        before = [
-            tf.concat([one[tf.newaxis], others[:-1]], axis=0)  # [steps, rows, units]
-            for one, others in zip(states_before(start), after, strict=True)
-        ]
-        if rows.reset is not None:
-            flags = _swap_axes(rows.reset[:, k])[..., tf.newaxis]  # [steps, rows, 1]
-            before = _choose(flags, _zeros_like(before), before)
-        more = Weights(outer_product(x, da), *cell.collect(da, before, after, values, drop))
-        return k - 1, dstates, da_array, dx, tf.nest.map_structure(tf.add, dweights, more)
+        more = Weights(outer_product(x, da), *cell.collect(stacked, before, after, values, drop))
+        return k - 1, dstates, errors, dx, tf.nest.map_structure(tf.add, dweights, more)
 
     # Of the blocks only the last may be cut short, and it is the first to be run.
-    da_array = _zeros([steps, num_rows, W_T.shape[0]], W_T.dtype)
+    errors = tuple(_zeros([steps, num_rows, size * units], W_T.dtype) for size in cell.errors)
     dx = _zeros([num_blocks, steps, num_rows, features], W_T.dtype)
     dweights = tf.nest.map_structure(tf.zeros_like, weights)
     _, dstates, _, dx, dweights = tf.while_loop(
         lambda k, *_: k >= first,
         block,
-        ((last - 1) // steps, dstates, da_array, dx, dweights),
+        ((last - 1) // steps, dstates, errors, dx, dweights),
     )
     dx = tf.transpose(dx.stack(), [2, 0, 1, 3])  # [rows, blocks, steps, features]
     dx = tf.reshape(dx, [num_rows, num_blocks * steps, features])
@@ -349,6 +348,11 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
 def _flags(flags, k, s):
     """Returns a mask at one step of a block, `[rows, 1]`."""
     return None if flags is None else flags[:, k, s, tf.newaxis]
+
+
+def _block_flags(flags, k):
+    """Returns a mask at the steps of a block, `[steps, rows, 1]`."""
+    return _swap_axes(flags[:, k])[..., tf.newaxis]
 
 
 def _choose(flags, yes, no):
@@ -376,11 +380,11 @@ def _swap_axes(v):
     return tf.transpose(v, [1, 0, *range(2, v.shape.rank)])
 
 
-def _rows(v, start, size):
+def _steps(v, start, size):
     """Returns `v[start : start + size]`, of which XLA has to know the size."""
     begin = [start, *[0] * (v.shape.rank - 1)]
-    rows = tf.slice(v, begin, tf.concat([[size], tf.shape(v)[1:]], axis=0))
-    return tf.ensure_shape(rows, [None, *v.shape[1:]])
+    steps = tf.slice(v, begin, tf.concat([[size], tf.shape(v)[1:]], axis=0))
+    return tf.ensure_shape(steps, [None, *v.shape[1:]])
 
 
 def _blocks(v):
