@@ -12,7 +12,6 @@ status 1 if one differs.
 """
 
 import argparse
-import ctypes
 import os
 import platform
 import subprocess
@@ -333,50 +332,37 @@ def fit(rounds):
 
 
 def memory(rounds):
-    """Resident memory of training steps, each in a process of its own."""
-    print("\n### Memory of a training step: LSTM, B=64, D=128, H=256, in MiB\n")
-    print_head("T", "", "a step's own", "/ ours", "peak of the process", "/ ours")
-    for T in (128, 512, 1024):
-        peaks = {}
-        for side in ("ours", "default", "jit"):
+    """Peak resident memory of processes that train, one for each length and side."""
+    print("\n### Peak resident memory of training: LSTM, B=64, D=128, H=256, in MiB\n")
+    lengths, sides = (128, 512, 1024), ("ours", "default", "jit")
+    print_head("", *(f"T={T}" for T in lengths), "a further time step", "ours / it at each T")
+    peaks = {}
+    for side in sides:
+        for T in lengths:
             command = [sys.executable, __file__, "peak", "--side", side, "--timesteps", str(T)]
             answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            peaks[side] = [float(part) for part in answer.split()]
-        for side, pair in peaks.items():
-            (own, whole), (our_own, our_whole) = pair, peaks["ours"]
-            parts = f"{own:.0f}", f"{own / our_own:.2f}", f"{whole:.0f}", f"{whole / our_whole:.2f}"
-            print_row(str(T), side, *parts)
+            peaks[side, T] = float(answer)
+    for side in sides:
+        slope = (peaks[side, lengths[-1]] - peaks[side, lengths[0]]) / (lengths[-1] - lengths[0])
+        ratios = (f"{peaks['ours', T] / peaks[side, T]:.2f}" for T in lengths)
+        print_row(
+            side, *(f"{peaks[side, T]:.0f}" for T in lengths), f"{slope:.2f}", " ".join(ratios)
+        )
 
 
 def peak(side, T):
-    """Prints what a training step adds to the resident memory, and the peak of the process.
-
-    The process's peak has compiling in it, and TensorFlow itself; a step's own is how far it goes
-    above what is in use between steps.
-    """
+    """Prints the peak resident memory of this process after training steps, in MiB."""
     B, _, D, H = LONG
     layer = (layers.LSTM if side == "ours" else keras.layers.LSTM)(H, return_sequences=True)
     x, dy = tf.constant(draw(B, T, D)), tf.constant(draw(B, T, H))
     layer.build(x.shape)
     step = training(layer, jit_compile=side == "jit")
-
-    def steps():
-        for _ in range(5):
-            wait(step(x, dy))
-
-    steps()
-    whole = resident("VmHWM")
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed is not to count as in use
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
-    before = resident("VmRSS")
-    steps()
-    print(f"{resident('VmHWM') - before:.1f} {max(whole, resident('VmHWM')):.1f}")
-
-
-def resident(what):
-    """The process's own, in MiB: `getrusage` would begin with its parent's."""
-    (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if what in x]
-    return int(line.split()[1]) / 1024
+    for _ in range(5):
+        wait(step(x, dy))
+    # The process's own: `getrusage` would begin with its parent's.
+    status = Path("/proc/self/status").read_text().splitlines()
+    (line,) = [x for x in status if "VmHWM" in x]
+    print(int(line.split()[1]) / 1024)
 
 
 def scaling(rounds, figure):
