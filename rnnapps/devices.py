@@ -59,7 +59,9 @@ def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf
         weights = tf.pad(weights, [[0, more]] + [[0, 0]] * (weights.shape.rank - 1))
         return inputs, targets, weights
 
-    filled = batches.map(fill).prefetch(tf.data.AUTOTUNE)
+    options = tf.data.Options()  # there is one machine, whose replicas share each batch
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    filled = batches.map(fill).prefetch(tf.data.AUTOTUNE).with_options(options)
     return strategy.experimental_distribute_dataset(filled)
 
 

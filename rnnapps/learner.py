@@ -39,6 +39,7 @@ class Learner:
         with strategy.scope():
             with precision(config.precision):
                 self.model = task.build()
+            self._part_random_states()
             objective = task.objective()
             self._adam = AveragingAdam(
                 config.learning_rate, config.weight_average, config.clip_norm
@@ -75,7 +76,7 @@ class Learner:
     def results(self) -> dict[str, float]:
         """Returns the metrics of the steps since the last `reset`, and the learning rate."""
         values = {metric.name: float(metric.result()) for metric in self._metrics}
-        return values | {"learning_rate": float(self._adam.learning_rate)}
+        return values | {"learning_rate": float(self._adam.learning_rate.numpy())}
 
     def reset(self) -> None:
         """Begins the metrics anew."""
@@ -84,7 +85,7 @@ class Learner:
 
     def decay(self, factor: float) -> None:
         """Multiplies the learning rate."""
-        self._adam.learning_rate = float(self._adam.learning_rate) * factor
+        self._adam.learning_rate = float(self._adam.learning_rate.numpy()) * factor
 
     def give_averages(self, model: keras.Model) -> None:
         """Gives another model of the same task the running means of the weights."""
@@ -103,6 +104,7 @@ class Learner:
         """Takes the place of the learner whose `state` this is."""
         for variable, value in zip(self._variables, state, strict=True):
             variable.assign(value)
+        self._part_random_states()
 
     @property
     def num_traces(self) -> int:
@@ -118,6 +120,14 @@ class Learner:
     def _variables(self) -> list[keras.Variable]:
         running = [variable for metric in self._metrics for variable in metric.variables]
         return [*self.model.variables, *self._optimizer.variables, *running]
+
+    def _part_random_states(self):
+        """Lets each replica draw dropout of its own; `state` holds what the first draws from."""
+        for variable in self.model.variables:
+            if variable.name == "seed_generator_state":
+                parts = self._strategy.experimental_local_results(variable.value)
+                for replica, part in enumerate(parts):
+                    part.assign_add([replica, 0])
 
     def _run_step(self, batch):
         self._adam.gradient_norm.assign(float("nan"))
@@ -142,7 +152,8 @@ class Learner:
             metric.update_state(targets, outputs, weights)
         norm = tf.convert_to_tensor(self._adam.gradient_norm)
         taken = tf.math.is_finite(norm)
-        self._norm.update_state(tf.where(taken, norm, 0), tf.cast(taken, norm.dtype))
+        share = tf.cast(taken, norm.dtype) / context.num_replicas_in_sync
+        self._norm.update_state(tf.where(taken, norm, 0), share)
         return loss
 
 

