@@ -281,7 +281,7 @@ class _Fitting:
         self._count_seconds()
         if self._learner.num_traces:
             log.info(
-                "training traced %d graphs for %d shapes of batches",
+                "%d graphs traced for %d shapes of training batches, each compiled once",
                 self._learner.num_traces,
                 self._learner.num_shapes,
             )
