@@ -5,6 +5,7 @@ import csv
 import dataclasses
 import json
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -269,14 +270,11 @@ class _Fitting:
         config, run, progress = self._task.config, self._run, self._progress
         if run.checkpoint.exists():
             progress = self._take_up()
-        with contextlib.ExitStack() as stack:
-            for part in ("train", "dev"):
-                writer = tf.summary.create_file_writer(str(run.tensorboard / part))
-                self._writers[part] = writer
-                stack.callback(writer.close)
-            while not progress.is_over(config.epochs, config.patience):
-                self._train_epoch()
-                self._complete_epoch()
+        while not progress.is_over(config.epochs, config.patience):
+            self._train_epoch()
+            self._complete_epoch()
+        for writer in self._writers.values():
+            writer.close()
         self._model.load_weights(run.best_weights)
         self._count_seconds()
         if self._learner.num_traces:
@@ -354,6 +352,9 @@ class _Fitting:
         progress.complete_epoch(values, f"val_{objective.monitor}", objective.mode)
         if progress.takes_decay(config.decay_patience):
             learner.decay(config.learning_rate_decay)
+        if self._show:
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in sorted(values.items()))
+            print(f"epoch {progress.epoch}: {shown}", file=sys.stderr)
         self._write_summaries(values)
         self._count_seconds()
         self._write_checkpoint()
@@ -397,13 +398,19 @@ class _Fitting:
     def _write_history(self) -> None:
         history = self._progress.history
         table = {"epoch": range(self._progress.epoch)} | dict(sorted(history.items()))
-        with checkpoints.replacing(self._run.history) as beside, beside.open("w") as file:
-            writer = csv.writer(file)
+        with (
+            checkpoints.replacing(self._run.history) as beside,
+            beside.open("w", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
             writer.writerow(table)
             writer.writerows(zip(*table.values(), strict=True))
 
     def _write_summaries(self, values: dict[str, float]) -> None:
         for part, prefix in (("train", ""), ("dev", "val_")):
+            if part not in self._writers:
+                folder = str(self._run.tensorboard / part)
+                self._writers[part] = tf.summary.create_file_writer(folder)
             with self._writers[part].as_default(step=self._progress.epoch - 1):
                 for name, value in values.items():
                     if name.startswith("val_") == bool(prefix):

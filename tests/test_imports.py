@@ -16,7 +16,7 @@ RANKS = {
     "tuning": 4,
     "export": 4,
     "serving": 4,
-    "learner": 3.5,
+    "learner": 4,
     "tasks": 3,
     "models": 2,
     "data": 2,
@@ -31,7 +31,7 @@ RANKS = {
     "folders": 1,
     "errors": 0,
 }
-NEIGHBOURS = {("export", "serving")}
+NEIGHBOURS = {("export", "serving"), ("training", "learner")}
 
 
 def imported_rooms(file: Path) -> set[str]:

@@ -261,9 +261,11 @@ def test_what_is_logged(uninterrupted):
     assert {"log_loss", "accuracy"} <= written["dev"]
 
 
-def test_half_precision_stays_in_training(tmp_path):
+def test_half_precision_stays_in_training(tmp_path, capsys):
     task = small_task(precision="mixed_float16", epochs=1)
-    learnt = training.learn(task, tmp_path / "run", small_splits())
+    learnt = training.learn(task, tmp_path / "run", small_splits(), progress=True)
+    shown = capsys.readouterr().err
+    assert "10/10" in shown and "\nepoch 1: accuracy 0." in shown and "val_log_loss" in shown
     assert keras.config.dtype_policy().name == "float32"
     assert learnt.model.encoder.compute_dtype == "float32"
     assert np.isfinite(learnt.history["loss"]).all() and learnt.history["gradient_norm"][0] > 0
