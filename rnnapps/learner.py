@@ -27,9 +27,8 @@ class Learner:
 
     Example:
         learner = Learner(task, tf.distribute.get_strategy())
-        for batch in learner.share_out(task.batches(task.encoded(train), epoch=0)):
-            learner.step(batch)
-        learner.results()["loss"]
+        for loss, gradient_norm in learner.steps(task.batches(task.encoded(train), epoch=0)):
+            print(float(loss))
     """
 
     def __init__(self, task: Task, strategy: tf.distribute.Strategy):
@@ -52,23 +51,29 @@ class Learner:
             self._norm = keras.metrics.Mean(name="gradient_norm")
         self._losses_of, self._step_metrics = objective.loss, objective.step_metrics
         self._metrics = [self._loss, *self._step_metrics, self._norm]
-        self._run = tf.function(self._run_step, autograph=False, reduce_retracing=True)
+        self._run = None
         self._shapes = set()
 
-    def share_out(self, batches: tf.data.Dataset) -> Any:
-        """Divides batches among the devices, for `step`."""
-        return shared_out(batches, self._strategy)
-
-    def step(self, batch: Any) -> tf.Tensor:
-        """Takes one step.
+    def steps(self, batches: tf.data.Dataset) -> Iterator[tf.Tensor]:
+        """Takes a step for each batch, all devices together.
 
         Args:
-            batch: one of those that `share_out` gives.
+            batches: batches `(inputs, targets, weights)`; each call has them of the same kind.
 
-        Returns:
-            The batch's loss and the global norm of its gradient, float32 `[2]`; where the step was
-            skipped by loss scaling, the norm is NaN. Nothing waits for the values.
+        Yields:
+            The batch's loss and the global norm of its gradient, float32 `[2]`; where loss scaling
+            skipped the step, the norm is NaN. Nothing waits for the values.
         """
+        shared = shared_out(batches, self._strategy)
+        if self._run is None:
+            # One graph for all shapes. If it grew with those that come along, a step would be
+            # rounded in another way in a run that had been stopped before.
+            signature = [shared.element_spec]
+            self._run = tf.function(self._run_step, signature, autograph=False)
+        yield from map(self.step, shared)
+
+    def step(self, batch: Any) -> tf.Tensor:
+        """Takes one of the `steps`."""
         whole = self._strategy.experimental_local_results(tf.nest.flatten(batch)[0])
         self._shapes.add(tuple(tuple(part.shape) for part in whole))
         return self._run(batch)
@@ -109,7 +114,7 @@ class Learner:
     @property
     def num_traces(self) -> int:
         """How often the step has been traced."""
-        return self._run.experimental_get_tracing_count()
+        return self._run.experimental_get_tracing_count() if self._run else 0
 
     @property
     def num_shapes(self) -> int:

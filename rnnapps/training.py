@@ -279,7 +279,7 @@ class _Fitting:
         self._count_seconds()
         if self._learner.num_traces:
             log.info(
-                "%d graphs traced for %d shapes of training batches, each compiled once",
+                "training traced %d graph and compiled it for %d shapes of batches",
                 self._learner.num_traces,
                 self._learner.num_shapes,
             )
@@ -315,8 +315,7 @@ class _Fitting:
             unit="step",
             disable=not self._show,
         ) as bar:
-            for batch in learner.share_out(batches.skip(progress.step)):
-                values = learner.step(batch)
+            for values in learner.steps(batches.skip(progress.step)):
                 progress.step += 1
                 self._unseen.append((progress.step, values))
                 bar.update()

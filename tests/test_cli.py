@@ -112,7 +112,7 @@ def test_a_stopped_run_is_taken_up_and_exported(run, reviews, monkeypatch):
     assert "seed 0 then, 5 now; units 8 then, 9 now" in err
     status, out, err = run("train", "--config=run/config.yaml", "--out=run", "--export=versions")
     assert status == 0 and "going on from the checkpoint after 1 epochs" in err
-    assert "export: versions/1" in out and "graphs traced for" in err
+    assert "export: versions/1" in out and "training traced 1 graph and compiled" in err
     metrics = Path("run/metrics.json").stat().st_mtime_ns
     shutil.rmtree("versions")
     taken = next(calls)

@@ -45,8 +45,7 @@ assert all(len(parts[0]) == len(parts[1]) == -(-n // 2) for parts, n in zip(shar
 # An epoch of more than twenty steps.
 learners, values = [Learner(task, strategy) for strategy in (one, two)], []
 for learner in learners:
-    batches = learner.share_out(task.batches(encoded, epoch=0))
-    values.append([learner.step(batch).numpy() for batch in batches])
+    values.append([value.numpy() for value in learner.steps(task.batches(encoded, epoch=0))])
 assert len(values[0]) == len(sizes) > 20
 np.testing.assert_allclose(*values, atol=1e-5)
 for single, mirrored in zip(*(learner.state() for learner in learners), strict=True):
@@ -56,7 +55,7 @@ assert results[0].keys() == results[1].keys() and results[0]["accuracy"] == resu
 np.testing.assert_allclose(*(list(r.values()) for r in results), rtol=1e-6)
 
 # The engine is compiled in the replicas' threads.
-graph = learners[1]._run.get_concrete_function(next(iter(batches))).graph.as_graph_def()
+graph = learners[1]._run.get_concrete_function().graph.as_graph_def()
 assert sum(f.attr["_XlaMustCompile"].b for f in graph.library.function) >= 2
 
 # The same epoch as a run that was stopped in the middle.
@@ -83,10 +82,11 @@ for name, value in results[0].items():
 noisy = Sentiment(dataclasses.replace(task.config, recurrent_dropout=0.2, dropout=0.2))
 noisy.restore(training.Run(sys.argv[1]).state)
 learner, again = Learner(noisy, two), Learner(noisy, two)
-batches = list(learner.share_out(task.batches(encoded, epoch=0).take(2)))
-learner.step(batches[0])
+batches = task.batches(encoded, epoch=0)
+list(learner.steps(batches.take(1)))
 again.restore(learner.state())
-assert (learner.step(batches[1]).numpy() == again.step(batches[1]).numpy()).all()
+(value,), (same,) = (list(each.steps(batches.skip(1).take(1))) for each in (learner, again))
+assert (value.numpy() == same.numpy()).all()
 states = [v for v in again.model.variables if v.name == "seed_generator_state"]
 for state in states:
     (first, count), (second, same) = (part.numpy() for part in state.value.values)

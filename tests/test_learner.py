@@ -44,8 +44,7 @@ def test_an_epoch_is_that_of_keras(adapted):
     adam = keras.optimizers.Adam(config.learning_rate, global_clipnorm=config.clip_norm)
     model.compile(adam, objective.loss, weighted_metrics=objective.step_metrics, jit_compile=False)
     history = model.fit(batches, shuffle=False, verbose=0).history
-    for batch in learner.share_out(batches):
-        learner.step(batch)
+    assert len(list(learner.steps(batches))) == len(batches)
     results = learner.results()
     assert results["loss"] == pytest.approx(history["loss"][0], rel=1e-5)
     assert results["accuracy"] == pytest.approx(history["accuracy"][0], rel=1e-6)
@@ -55,10 +54,10 @@ def test_an_epoch_is_that_of_keras(adapted):
 
 def test_the_logged_norm_is_the_mean_of_the_steps(adapted):
     learner = Learner(adapted[0], ONE)
-    values = np.array([learner.step(batch).numpy() for batch in adapted[1].take(4)])
+    values = np.array([value.numpy() for value in learner.steps(adapted[1].take(4))])
     assert learner.results()["gradient_norm"] == pytest.approx(values[:, 1].mean(), rel=1e-6)
     learner.reset()
-    loss, norm = learner.step(next(iter(adapted[1]))).numpy()
+    ((loss, norm),) = np.array(list(learner.steps(adapted[1].take(1))))
     results = learner.results()
     assert (results["loss"], results["gradient_norm"]) == pytest.approx((loss, norm))
 
@@ -66,13 +65,12 @@ def test_the_logged_norm_is_the_mean_of_the_steps(adapted):
 @pytest.mark.parametrize("precision", ["float32", "mixed_float16"])
 def test_a_state_brings_everything_back(adapted, precision):
     task = configured(adapted, precision=precision, recurrent_dropout=0.2)
-    first, second, third = adapted[1].take(3)
     learner, other = Learner(task, ONE), Learner(task, ONE)
-    learner.step(first)
-    learner.step(second)
+    assert len(list(learner.steps(adapted[1].take(2)))) == 2
     learner.decay(0.5)
     other.restore(learner.state())
-    assert (learner.step(third).numpy() == other.step(third).numpy()).all()
+    (one,), (same,) = (list(each.steps(adapted[1].skip(2).take(1))) for each in (learner, other))
+    assert (one.numpy() == same.numpy()).all()
     for one, same in zip(learner.state(), other.state(), strict=True):
         assert np.array_equal(one, same)
     assert learner.results() == other.results()
@@ -96,8 +94,8 @@ def test_half_precision_is_for_the_layers_alone(adapted, precision):
     assert model.hidden_layer.compute_dtype == precision.removeprefix("mixed_")
     assert model.output_layer.compute_dtype == "float32"
     before = model.get_weights()
-    for batch in adapted[1].take(2):
-        assert np.isfinite(learner.step(batch).numpy()).all()
+    for values in learner.steps(adapted[1].take(2)):
+        assert np.isfinite(values.numpy()).all()
     assert seen == {(tf.float32, tf.float32)}
     for old, new in zip(before, model.get_weights(), strict=True):
         assert new.dtype == "float32" and (old != new).any()
@@ -105,11 +103,10 @@ def test_half_precision_is_for_the_layers_alone(adapted, precision):
 
 def test_a_step_that_loss_scaling_skips_does_not_count(adapted):
     learner = Learner(configured(adapted, precision="mixed_float16"), ONE)
-    batches = iter(adapted[1])
-    _, norm = learner.step(next(batches)).numpy()
+    ((_, norm),) = np.array(list(learner.steps(adapted[1].take(1))))
     learner._optimizer.dynamic_scale.assign(np.finfo("float32").max)
     before = learner.model.get_weights()
-    loss, skipped = learner.step(next(batches)).numpy()
+    ((loss, skipped),) = np.array(list(learner.steps(adapted[1].skip(1).take(1))))
     assert np.isfinite(loss) and np.isnan(skipped)
     assert all((a == b).all() for a, b in zip(before, learner.model.get_weights(), strict=True))
     assert learner.results()["gradient_norm"] == pytest.approx(norm)
@@ -118,8 +115,7 @@ def test_a_step_that_loss_scaling_skips_does_not_count(adapted):
 def test_another_model_is_given_the_averages(adapted):
     task, batches = adapted
     learner, model = Learner(task, ONE), task.build()
-    for batch in batches.take(2):
-        learner.step(batch)
+    assert len(list(learner.steps(batches.take(2)))) == 2
     learner.give_averages(model)
     pairs = zip(model.trainable_weights, learner._adam.averages, strict=True)
     assert all((weight.numpy() == average.numpy()).all() for weight, average in pairs)

@@ -29,20 +29,19 @@ assert programs() == 0
 
 learner = Learner(task, tf.distribute.get_strategy())
 for epoch in range(2):
-    for batch in task.batches(encoded, epoch):
-        learner.step(batch)
+    list(learner.steps(task.batches(encoded, epoch)))
     # Full batches in three lengths, and a last one in each: a way forth and a way back.
     assert learner.num_shapes == len(shapes(splits["train"])) <= 2 * task.padding.num_shapes == 6
-    assert programs() == 2 * learner.num_shapes
-    # The first shape; any length; any size.
-    assert learner.num_traces == 3
+    assert 0 < programs() <= 2 * learner.num_shapes
+    assert learner.num_traces == 1
 
 model, trained = task.build(), programs()
 for _ in range(2):
     for examples in splits.values():
         task.evaluate(model, examples)
     assert programs() - trained <= len(set.union(*map(shapes, splits.values())))
-    assert model.predict_function.experimental_get_tracing_count() == 3
+    # The first shape; any length; any size.
+    assert model.predict_function.experimental_get_tracing_count() <= 3
 """
 
 
