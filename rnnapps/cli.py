@@ -70,8 +70,8 @@ def main(
         except OSError as error:
             print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
             return 2
-        except KeyboardInterrupt:
-            print("stopped", file=sys.stderr)
+        except KeyboardInterrupt as stop:
+            print(str(stop) or "stopped", file=sys.stderr)
             return 130
     return 0
 

@@ -1,6 +1,7 @@
-"""Adam that keeps a running mean of the weights beside the weights themselves."""
+"""Adam that keeps a running mean of the weights, and what it needs on several devices."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 
@@ -16,33 +17,66 @@ class AveragingAdam(keras.optimizers.Adam):
     average lies flatter than any of the weights that it is made of, and usually generalises better.
     (Keras' own `use_ema` has a fixed window, in which a short run never forgets its beginning.)
 
+    The gradient is clipped by its global norm, which `gradient_norm` keeps as it was before. Under
+    a `tf.distribute` strategy it is the gradient of the whole batch that is measured and clipped,
+    not each replica's part of it as in Keras.
+
     Args:
         learning_rate: the step size. Defaults to 0.001.
         momentum: m, below 1; about 1 / (1 - m) steps are averaged. With 0 the average is the
             weights. Defaults to 0.998.
+        clip_norm: the global norm to which a longer gradient is shortened; 0 for any. Defaults
+            to 0.
         **kwargs: the further arguments of `keras.optimizers.Adam`.
 
     Raises:
-        ValueError: `momentum` is not in [0, 1).
+        ValueError: `momentum` is not in [0, 1), or `clip_norm` is below 0.
 
     Example:
-    >>> optimizer = AveragingAdam(0.01, momentum=0.9, global_clipnorm=1.0)
+    >>> optimizer = AveragingAdam(0.01, momentum=0.9, clip_norm=1.0)
     """
 
-    def __init__(self, learning_rate=0.001, momentum: float = 0.998, **kwargs):
+    def __init__(
+        self, learning_rate=0.001, momentum: float = 0.998, clip_norm: float = 0.0, **kwargs
+    ):
         if not 0 <= momentum < 1:
             raise ValueError(f"`momentum` must be in [0, 1). Received: momentum={momentum}")
+        if clip_norm < 0:
+            raise ValueError(f"`clip_norm` must not be below 0. Received: clip_norm={clip_norm}")
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
+        self.clip_norm = clip_norm
 
     def build(self, variables):
-        """Makes the averages of the variables."""
+        """Makes the averages of the variables, and the gradient's norm."""
         if self.built:
             return
         super().build(variables)
         self.averages = [
             self.add_variable_from_reference(variable, name="average") for variable in variables
         ]
+        self.gradient_norm = self.add_variable(
+            (), name="gradient_norm", aggregation="only_first_replica"
+        )
+
+    def apply(self, grads, trainable_variables=None):
+        """Adds up the replicas' gradients, clips the sum and takes a step."""
+        if not self.built:
+            self.build(list(trainable_variables))
+        known = [i for i, gradient in enumerate(grads) if gradient is not None]
+        summed = _sum_over_replicas([tf.convert_to_tensor(grads[i]) for i in known])
+        norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in summed))
+        self.gradient_norm.assign(norm)
+        if self.clip_norm:
+            scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
+            summed = [gradient * scale for gradient in summed]
+        grads = list(grads)
+        for i, gradient in zip(known, summed, strict=True):
+            grads[i] = gradient
+        super().apply(grads, trainable_variables)
+
+    def _all_reduce_sum_gradients(self, grads_and_vars):
+        return grads_and_vars  # `apply` has done it, before clipping
 
     def update_step(self, gradient, variable, learning_rate):
         """Takes Adam's step and moves the average after it."""
@@ -52,13 +86,31 @@ class AveragingAdam(keras.optimizers.Adam):
         weight = 1 - ops.minimum(ops.cast(self.momentum, variable.dtype), step / (step + 9))
         self.assign_add(average, ops.multiply(ops.subtract(variable, average), weight))
 
-    def swap(self):
-        """Exchanges the weights and their averages."""
-        for variable, average in zip(self._trainable_variables, self.averages, strict=True):
-            weights = ops.copy(variable)
-            variable.assign(average)
-            average.assign(weights)
-
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), "momentum": self.momentum}
+        return {**super().get_config(), "momentum": self.momentum, "clip_norm": self.clip_norm}
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class LossScaling(keras.optimizers.LossScaleOptimizer):
+    """Keras' loss scaling for float16, with replicas that agree on which steps to skip.
+
+    Keras asks the first replica alone whether its gradient is finite, and then adds up those of
+    all.
+
+    Args:
+        inner_optimizer: the optimiser that takes the steps.
+        **kwargs: the further arguments of `keras.optimizers.LossScaleOptimizer`.
+
+    Example:
+    >>> optimizer = LossScaling(AveragingAdam(0.01))
+    """
+
+    def check_finite(self, grads):
+        """Returns whether the gradients of all replicas are finite."""
+        infinite = ops.cast(ops.logical_not(super().check_finite(grads)), "float32")
+        return ops.equal(_sum_over_replicas(infinite), 0)
+
+
+def _sum_over_replicas(tensors):
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)

@@ -1,23 +1,34 @@
 """Training any task: from raw splits to a measured model in a run folder."""
 
+import contextlib
+import csv
 import dataclasses
 import json
 import logging
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+import tqdm
 
+from rnnapps import checkpoints, devices
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
 from rnnapps.folders import require_writable
-from rnnapps.optimizers import AveragingAdam
+from rnnapps.learner import Learner, precision
+from rnnapps.progress import Progress
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Evaluation, Splits, Task
 
 log = logging.getLogger("rnnapps")
+
+# Steps between two looks at what they gave, for which the next step has to wait.
+_STEPS_UNSEEN = 20
 
 
 class Run:
@@ -32,6 +43,7 @@ class Run:
         self.config = self.path / "config.yaml"
         self.state = self.path / "state"
         self.history = self.path / "history.csv"
+        self.checkpoint = self.path / "checkpoints" / "last.npz"
         self.best_weights = self.path / "checkpoints" / "best.weights.h5"
         self.tensorboard = self.path / "tensorboard"
         self.figures = self.path / "figures"
@@ -46,38 +58,94 @@ class Run:
         export = Path(self._exported.read_text(encoding="utf-8").strip())
         return export if export.exists() else None
 
-    def require_new(self) -> None:
-        """Raises UserError where a run could not be started in this folder."""
+    def require_startable(self, config: Any) -> None:
+        """Raises UserError where a run with these settings could not be started or taken up here.
+
+        What is `auto` passes; `require_same` compares it when the task has settled it.
+        """
         require_writable(self.path)
-        if self.metrics.exists():
-            raise UserError(
-                f"{self.path} holds a trained model without its export: "
-                f"`export --run {self.path}` makes it again"
-            )
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.config.exists():
+            self._require_same_settings(config, ignore="auto")
+        elif self.path.exists() and any(self.path.iterdir()):
             raise UserError(f"{self.path} is not empty: give another folder, or remove it")
+
+    def require_same(self, task: Task) -> None:
+        """Raises UserError where the run was begun with another configuration or other data."""
+        if not self.config.exists():
+            return
+        self._require_same_settings(task.config)
+        for name, content in task.state().items():
+            if (self.state / name).exists() and (self.state / name).read_bytes() != content:
+                raise UserError(
+                    f"{self.path} was begun on other data: what was learnt from it for {name} "
+                    "differs. Give another --out, or remove the folder"
+                )
 
     def start(self, task: Task) -> None:
         """Makes the folder and writes what the adapted task is made of."""
-        for folder in (self.best_weights.parent, self.state, self.figures):
+        for folder in (self.checkpoint.parent, self.state, self.figures):
             folder.mkdir(parents=True, exist_ok=True)
-        write_config(task.config, self.config)
+        with checkpoints.replacing(self.config) as beside:
+            write_config(task.config, beside)
         for name, content in task.state().items():
-            (self.state / name).write_bytes(content)
+            with checkpoints.replacing(self.state / name) as beside:
+                beside.write_bytes(content)
+
+    @contextlib.contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Tells, where Ctrl-C stops what happens in this context, how to go on with it."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            again = f"`train --config {self.config} --out {self.path}`"
+            raise KeyboardInterrupt(f"stopped; {again} goes on from the last checkpoint") from None
 
     def finish(self, export: Path) -> None:
         """Notes the export of the run's model."""
-        self._exported.write_text(f"{export.resolve()}\n", encoding="utf-8")
+        checkpoints.write_text(self._exported, f"{export.resolve()}\n")
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`."""
         return json.loads(self.metrics.read_text(encoding="utf-8"))
+
+    def _require_same_settings(self, config: Any, ignore: str | None = None) -> None:
+        kept = read_config(type(config), self.config)
+        differing = [
+            f"{field.name} {getattr(kept, field.name)} then, {getattr(config, field.name)} now"
+            for field in dataclasses.fields(config)
+            if getattr(config, field.name) not in (ignore, getattr(kept, field.name))
+        ]
+        if differing:
+            raise UserError(
+                f"{self.path} was begun with other settings: {'; '.join(differing)}\n"
+                f"Give another --out, or go on with `train --config {self.config}`"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Learnt:
+    """What a fitted task is.
+
+    Args:
+        model: the model in float32, with the weights of the best epoch on the dev split.
+        splits: the raw examples by split.
+        history: the values of each epoch by name; those of the dev split under `val_<name>`.
+        seconds: the time that it took, in all processes that worked on the run.
+    """
+
+    model: keras.Model
+    splits: Splits
+    history: dict[str, list[float]]
+    seconds: float
 
 
 def train(
     task: Task, out: str | Path, splits: Splits | None = None, progress: bool = False
 ) -> tuple[keras.Model, dict[str, Any]]:
     """Trains a task from raw examples and measures the best model on every split.
+
+    A run that was stopped is taken up where its last checkpoint left it; what is there already is
+    not made again.
 
     Args:
         task: a task with its configuration; it is adapted to the training split here.
@@ -90,34 +158,66 @@ def train(
         holds.
 
     Raises:
-        UserError: what is wrong with the data, the configuration or the folder.
+        UserError: what is wrong with the data, the configuration or the folder, or a loss that is
+            not a number any more.
+    """
+    run = Run(out)
+    if run.metrics.exists():
+        _name_data(task, splits)
+        run.require_startable(task.config)
+        return _restored(task, run), run.read_metrics()
+    learnt = learn(task, out, splits, progress)
+    started = time.monotonic()
+    with run.stoppable(), devices.on_first(task.config.devices):
+        evaluations = {
+            name: task.evaluate(learnt.model, examples) for name, examples in learnt.splits.items()
+        }
+        _draw(run, task, learnt, evaluations)
+        metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
+        metrics["seconds"] = round(learnt.seconds + time.monotonic() - started, 1)
+        metrics["examples"] = {name: int(s.cardinality()) for name, s in learnt.splits.items()}
+        metrics["parameters"] = learnt.model.count_params()
+        checkpoints.write_text(run.metrics, json.dumps(metrics, indent=2) + "\n")
+    log.info("%s", evaluations["test"].report)
+    return learnt.model, metrics
+
+
+def learn(
+    task: Task, out: str | Path, splits: Splits | None = None, progress: bool = False
+) -> Learnt:
+    """Adapts a task and fits its model, measuring nothing but the dev split.
+
+    Args:
+        task: a task with its configuration; it is adapted to the training split here.
+        out: the run folder to write, or to take up where it is unfinished.
+        splits: raw examples by split; by default those that the configuration names.
+        progress: whether to show a progress bar.
+
+    Returns:
+        The model and how it came about.
+
+    Raises:
+        UserError: what is wrong with the data, the configuration or the folder, or a loss that is
+            not a number any more.
     """
     started = time.monotonic()
     run = Run(out)
-    run.require_new()
+    _name_data(task, splits)
+    run.require_startable(task.config)
+    strategy = devices.strategy_for(task.config.devices)
     if splits is None:
         splits = task.load()
-    else:
-        task.config = dataclasses.replace(
-            task.config, data="in-memory", dev_data=None, test_data=None
-        )
     task.check(splits)
     task.adapt(splits["train"])
+    run.require_same(task)
     for name, examples in splits.items():
         cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
         task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
-    model = compiled(task)
-    run.start(task)
-    history = fit(model, task, splits, run, progress)
-    evaluations = {name: task.evaluate(model, examples) for name, examples in splits.items()}
-    metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
-    metrics["seconds"] = round(time.monotonic() - started, 1)
-    metrics["examples"] = {name: int(split.cardinality()) for name, split in splits.items()}
-    metrics["parameters"] = model.count_params()
-    run.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
-    log.info("%s", evaluations["test"].report)
-    _draw(run, task, model, splits, evaluations, history)
-    return model, metrics
+    fitting = _Fitting(task, splits, run, strategy, started, progress)
+    with run.stoppable():
+        run.start(task)
+        model, course = fitting.run()
+    return Learnt(model, splits, course.history, course.seconds)
 
 
 def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
@@ -125,121 +225,210 @@ def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
     if not run.metrics.exists():
         raise UserError(f"{run.path} is not the folder of a trained run: it has no metrics.json")
     task = task_class(read_config(task_class.Config, run.config))
+    return task, _restored(task, run)
+
+
+def _restored(task: Task, run: Run) -> keras.Model:
+    task.config = read_config(type(task.config), run.config)
     task.restore(run.state)
     model = task.build()
     model.load_weights(run.best_weights)
-    return task, model
-
-
-def compiled(task: Task) -> keras.Model:
-    """Builds and compiles a new model of an adapted task, from the configured seed."""
-    config, objective = task.config, task.objective()
-    keras.utils.set_random_seed(config.seed)
-    model = task.build()
-    model.compile(
-        optimizer=AveragingAdam(
-            config.learning_rate, config.weight_average, global_clipnorm=config.clip_norm or None
-        ),
-        loss=objective.loss,
-        weighted_metrics=objective.step_metrics,
-        jit_compile=False,
-    )
     return model
 
 
-def fit(
-    model: keras.Model, task: Task, splits: Splits, run: Run, progress: bool = False
-) -> dict[str, list[float]]:
-    """Fits a compiled model, and leaves it with the weights of the best epoch on the dev split.
-
-    Args:
-        model: the model.
-        task: the adapted task.
-        splits: raw examples; `train` and `dev` are used.
-        run: the run folder, started.
-        progress: whether to show a progress bar.
-
-    Returns:
-        The values of each epoch by name.
-    """
-    config, objective = task.config, task.objective()
-    monitor = {"monitor": f"val_{objective.monitor}", "mode": objective.mode}
-    callbacks = [
-        AveragedEpochs(),
-        DevEvaluation(task, splits["dev"]),
-        keras.callbacks.ModelCheckpoint(
-            run.best_weights, save_best_only=True, save_weights_only=True, **monitor
-        ),
-        keras.callbacks.EarlyStopping(patience=config.patience, **monitor),
-        keras.callbacks.CSVLogger(run.history),
-        keras.callbacks.TensorBoard(run.tensorboard, write_graph=False),
-    ]
-    if config.learning_rate_decay < 1:
-        decay = {"factor": config.learning_rate_decay, "patience": config.decay_patience}
-        callbacks.append(keras.callbacks.ReduceLROnPlateau(**decay, **monitor))
-    history = model.fit(
-        task.batches(splits["train"], training=True),
-        epochs=config.epochs,
-        shuffle=False,  # the batches bring their own order
-        verbose=1 if progress else 0,
-        callbacks=callbacks,
-    )
-    model.load_weights(run.best_weights)
-    return history.history
+def _name_data(task: Task, splits: Splits | None) -> None:
+    if splits is not None:
+        task.config = dataclasses.replace(
+            task.config, data="in-memory", dev_data=None, test_data=None
+        )
 
 
-class AveragedEpochs(keras.callbacks.Callback):
-    """Puts the averages of `AveragingAdam` in the weights' place between epochs.
+class _Fitting:
+    """The epochs of a run, from its last checkpoint on.
 
-    Callbacks that come after it measure and save the averages; training goes on with the weights.
+    Two models share the work: the learner's, in the configured precision on the configured devices,
+    and one in float32 on one device, which takes the running means of the weights and is measured,
+    kept and exported.
     """
 
-    def on_epoch_end(self, epoch, logs=None):
-        """Swaps the averages in."""
-        self.model.optimizer.swap()
-
-    def on_epoch_begin(self, epoch, logs=None):
-        """Swaps the weights back in."""
-        if epoch > 0:
-            self.model.optimizer.swap()
-
-
-class DevEvaluation(keras.callbacks.Callback):
-    """Measures the dev split after each epoch and adds its metrics to the epoch's logs.
-
-    The metrics are those of `Task.evaluate` under `val_<name>`, so that what chooses the best
-    epoch is measured exactly as it is reported. The epoch's training time goes under `seconds`.
-
-    Args:
-        task: the adapted task.
-        examples: the raw examples of the dev split.
-    """
-
-    def __init__(self, task: Task, examples: tf.data.Dataset):
-        super().__init__()
-        self._task = task
+    def __init__(self, task, splits, run, strategy, started, show):
+        self._task, self._run, self._show = task, run, show
+        self._learner = Learner(task, strategy)
+        with devices.on_first(task.config.devices), precision("float32"):
+            self._model = task.build()
+        self._train = task.encoded(splits["train"], training=True)
+        dev = splits["dev"]
         # Read once where that costs little memory: a carved split is found by reading all the data.
-        self._examples = examples.cache() if examples.cardinality() <= 20_000 else examples
+        self._dev = dev.cache() if dev.cardinality() <= 20_000 else dev
+        self._progress = Progress()
+        self._clock = started
+        self._unseen = []
+        self._writers = {}
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        self._started = time.monotonic()
+    def run(self) -> tuple[keras.Model, Progress]:
+        """Trains what is left to train; returns the best model and the whole course."""
+        config, run, progress = self._task.config, self._run, self._progress
+        if run.checkpoint.exists():
+            progress = self._take_up()
+        while not progress.is_over(config.epochs, config.patience):
+            self._train_epoch()
+            self._complete_epoch()
+        for writer in self._writers.values():
+            writer.close()
+        self._model.load_weights(run.best_weights)
+        self._count_seconds()
+        if self._learner.num_traces:
+            log.info(
+                "training traced %d graph and compiled it for %d shapes of batches",
+                self._learner.num_traces,
+                self._learner.num_shapes,
+            )
+        return self._model, progress
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, float] | None = None) -> None:
-        logs["seconds"] = round(time.monotonic() - self._started, 3)
-        evaluation = self._task.evaluate(self.model, self._examples)
-        logs.update({f"val_{name}": value for name, value in evaluation.metrics.items()})
+    def _take_up(self) -> Progress:
+        kept, state = checkpoints.read(self._run.checkpoint)
+        progress = self._progress = Progress(**kept)
+        self._learner.restore(state)
+        # What follows a checkpoint may be missing.
+        self._write_history()
+        if progress.step == 0 and progress.is_best:
+            self._write_best()
+        config = self._task.config
+        if not progress.is_over(config.epochs, config.patience):
+            log.info(
+                "going on from the checkpoint after %d epochs and %d steps",
+                progress.epoch,
+                progress.step,
+            )
+        return progress
+
+    def _train_epoch(self) -> None:
+        """Takes the steps that are left of an epoch."""
+        config, learner, progress = self._task.config, self._learner, self._progress
+        batches = self._task.batches(self._train, progress.epoch)
+        self._count_seconds()
+        saved = time.monotonic()
+        with tqdm.tqdm(
+            desc=f"epoch {progress.epoch + 1}",
+            initial=progress.step,
+            total=max(int(batches.cardinality()), 0) or None,
+            unit="step",
+            disable=not self._show,
+        ) as bar:
+            for values in learner.steps(batches.skip(progress.step)):
+                progress.step += 1
+                self._unseen.append((progress.step, values))
+                bar.update()
+                if len(self._unseen) == _STEPS_UNSEEN:
+                    bar.set_postfix(loss=f"{self._require_finite():.4f}", refresh=False)
+                every, minutes = config.checkpoint_steps, config.checkpoint_minutes
+                if (every and progress.step % every == 0) or (
+                    minutes and time.monotonic() - saved >= 60 * minutes
+                ):
+                    self._require_finite()
+                    self._count_seconds(of_steps=True)
+                    self._write_checkpoint()
+                    saved = time.monotonic()
+        self._require_finite()
+        self._count_seconds(of_steps=True)
+
+    def _complete_epoch(self) -> None:
+        """Measures an epoch, decides what follows from it, and keeps all that."""
+        task, learner, progress = self._task, self._learner, self._progress
+        config, objective = task.config, task.objective()
+        values = learner.results()
+        learner.reset()
+        values["seconds"] = round(progress.epoch_seconds, 3)
+        with devices.on_first(config.devices):
+            learner.give_averages(self._model)
+            measured = task.evaluate(self._model, self._dev).metrics
+        values |= {f"val_{name}": float(value) for name, value in measured.items()}
+        if not np.isfinite(values[f"val_{objective.monitor}"]):
+            raise UserError(
+                f"{objective.monitor} on dev after epoch {progress.epoch + 1} is "
+                f"{measured[objective.monitor]}: lower learning_rate"
+            )
+        progress.complete_epoch(values, f"val_{objective.monitor}", objective.mode)
+        if progress.takes_decay(config.decay_patience):
+            learner.decay(config.learning_rate_decay)
+        if self._show:
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in sorted(values.items()))
+            print(f"epoch {progress.epoch}: {shown}", file=sys.stderr)
+        self._write_summaries(values)
+        self._count_seconds()
+        self._write_checkpoint()
+        if progress.is_best:
+            self._write_best()
+        self._write_history()
+
+    def _require_finite(self) -> float:
+        """Returns the last loss, or stops the run where one was not finite."""
+        loss = float("nan")
+        for step, values in self._unseen:
+            loss, norm = (float(value) for value in values)
+            if not np.isfinite(loss):
+                self._stop("loss", loss, step, norm)
+            if not np.isfinite(norm) and not self._learner.scales_loss:
+                self._stop("gradient", norm, step, norm)
+        self._unseen.clear()
+        return loss
+
+    def _stop(self, what: str, value: float, step: int, norm: float) -> None:
+        """Raises the UserError that names a step, after finding its batch once more."""
+        epoch = self._progress.epoch
+        numbered = self._train.enumerate().map(lambda n, example: (example[0], (example[1], n)))
+        batches = self._task.batches(numbered, epoch).skip(step - 1)
+        _, (_, numbers), _ = next(iter(batches))
+        raise UserError(
+            f"the {what} of step {step} in epoch {epoch + 1} is {value} (gradient norm {norm:.4g}):"
+            " lower learning_rate, or look at the examples of its batch\n"
+            f"by their place in the training split, from 0: {', '.join(map(str, numbers.numpy()))}"
+        )
+
+    def _write_checkpoint(self) -> None:
+        progress = dataclasses.asdict(self._progress)
+        checkpoints.write(self._run.checkpoint, progress, self._learner.state())
+
+    def _write_best(self) -> None:
+        self._learner.give_averages(self._model)
+        with checkpoints.replacing(self._run.best_weights) as beside:
+            self._model.save_weights(beside)
+
+    def _write_history(self) -> None:
+        history = self._progress.history
+        table = {"epoch": range(self._progress.epoch)} | dict(sorted(history.items()))
+        with (
+            checkpoints.replacing(self._run.history) as beside,
+            beside.open("w", newline="") as file,
+        ):
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+
+    def _write_summaries(self, values: dict[str, float]) -> None:
+        for part, prefix in (("train", ""), ("dev", "val_")):
+            if part not in self._writers:
+                folder = str(self._run.tensorboard / part)
+                self._writers[part] = tf.summary.create_file_writer(folder)
+            with self._writers[part].as_default(step=self._progress.epoch - 1):
+                for name, value in values.items():
+                    if name.startswith("val_") == bool(prefix):
+                        tf.summary.scalar(name.removeprefix(prefix), value)
+            self._writers[part].flush()
+
+    def _count_seconds(self, of_steps: bool = False) -> None:
+        """Adds the time since the last call to that of the run, and to that of the steps."""
+        now = time.monotonic()
+        self._progress.seconds += now - self._clock
+        if of_steps:
+            self._progress.epoch_seconds += now - self._clock
+        self._clock = now
 
 
-def _draw(
-    run: Run,
-    task: Task,
-    model: keras.Model,
-    splits: Splits,
-    evaluations: dict[str, Evaluation],
-    history: dict[str, list[float]],
-) -> None:
+def _draw(run: Run, task: Task, learnt: Learnt, evaluations: dict[str, Evaluation]) -> None:
     objective = task.objective()
+    history = learnt.history
     pictures = {"curves": curves(history, objective.panels, objective.monitor, objective.mode)}
-    pictures |= task.figures(model, splits["test"], evaluations["test"])
+    pictures |= task.figures(learnt.model, learnt.splits["test"], evaluations["test"])
     for name, picture in pictures.items():
         picture.savefig(run.figures / f"{name}.png", dpi=120)

@@ -2,7 +2,10 @@
 
 import errno
 import io
+import itertools
 import json
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +13,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from rnnapps import cli, export
+from rnnapps import cli, export, training
 from rnnapps.tasks.sentiment import Sentiment
 from tests.conftest import SMALL
 
@@ -90,7 +93,34 @@ def test_a_finished_run_is_not_trained_again(run, trained):
     assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
 
 
-def test_an_unfinished_run_is_not_overwritten(run, reviews):
+def test_a_stopped_run_is_taken_up_and_exported(run, reviews, monkeypatch):
+    command = ["train", f"--data={reviews}", "--out=run", "--export=versions", "--cell=elman"]
+    step, calls = training.Learner.step, itertools.count(1)
+
+    def stopped(self, batch):
+        if next(calls) == 12:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, batch)
+
+    monkeypatch.setattr(training.Learner, "step", stopped)
+    status, out, err = run(*command, *SMALL)
+    assert (status, out) == (130, "") and err.splitlines()[-1] == (
+        "stopped; `train --config run/config.yaml --out run` goes on from the last checkpoint"
+    )
+    status, out, err = run(*command, *SMALL, "--units=9", "--seed=5")
+    assert (status, out) == (2, "") and len(err.splitlines()) == 2
+    assert "seed 0 then, 5 now; units 8 then, 9 now" in err
+    status, out, err = run("train", "--config=run/config.yaml", "--out=run", "--export=versions")
+    assert status == 0 and "going on from the checkpoint after 1 epochs" in err
+    assert "export: versions/1" in out and "training traced 1 graph and compiled" in err
+    metrics = Path("run/metrics.json").stat().st_mtime_ns
+    shutil.rmtree("versions")
+    taken = next(calls)
+    assert run(*command, *SMALL)[0] == 0 and Path("versions/1").is_dir()
+    assert Path("run/metrics.json").stat().st_mtime_ns == metrics and next(calls) == taken + 1
+
+
+def test_a_folder_of_other_things_is_not_touched(run, reviews):
     Path("run").mkdir()
     Path("run/notes.txt").write_text("mine")
     status, _, err = run("train", f"--data={reviews}", "--out=run", *SMALL)
@@ -288,6 +318,10 @@ def test_a_configuration_that_cannot_be_read(run):
         (["train", "--splits=1/2"], "80/10/10"),
         (["train", "--weight_average=1"], "--weight_average takes a number"),
         (["train", "--seed=-1"], "--seed takes a whole number"),
+        (["train", "--precision=float16"], "float32, mixed_bfloat16 or mixed_float16"),
+        (["train", "--devices=gpu:97"], "devices: there is no gpu:97 here. GPUs: "),
+        (["train", "--devices=tpu"], "devices takes auto, cpu or gpu:0,1. Received: tpu"),
+        (["train", "--checkpoint_steps=-1"], "--checkpoint_steps takes a whole number"),
         (["predict", "--model=none", "--batch_size=0"], "--batch_size takes a whole number >0"),
         (["predict", "hi"], "required: --model"),
         (["train", "--data=tfds:no_such_data_set"], "no_such_data_set"),

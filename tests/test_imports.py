@@ -16,6 +16,7 @@ RANKS = {
     "tuning": 4,
     "export": 4,
     "serving": 4,
+    "learner": 4,
     "tasks": 3,
     "models": 2,
     "data": 2,
@@ -24,10 +25,13 @@ RANKS = {
     "figures": 2,
     "layers": 1,
     "optimizers": 1,
+    "devices": 1,
+    "checkpoints": 1,
+    "progress": 1,
     "folders": 1,
     "errors": 0,
 }
-NEIGHBOURS = {("export", "serving")}
+NEIGHBOURS = {("export", "serving"), ("training", "learner")}
 
 
 def imported_rooms(file: Path) -> set[str]:

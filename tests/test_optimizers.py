@@ -1,17 +1,17 @@
-"""The averaging optimiser against the recurrence that it documents."""
+"""The averaging optimiser against the recurrence that it documents, and loss scaling."""
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from rnnapps.optimizers import AveragingAdam
-from rnnapps.training import AveragedEpochs
+from rnnapps.optimizers import AveragingAdam, LossScaling
 
 
-def fitted(momentum: float, epochs: int = 2, **callbacks) -> keras.Model:
+def fitted(optimizer, epochs: int = 2, **callbacks) -> keras.Model:
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="dense")])
-    model.compile(AveragingAdam(0.1, momentum=momentum), "mse")
+    model.compile(optimizer, "mse")
     x = np.random.default_rng(0).normal(size=(32, 3)).astype("float32")
     model.fit(x, x[:, :2], batch_size=8, epochs=epochs, shuffle=False, verbose=0, **callbacks)
     return model
@@ -31,7 +31,7 @@ class Record(keras.callbacks.Callback):
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.998])
 def test_the_average_follows_its_recurrence(momentum):
     record = Record()
-    model = fitted(momentum, callbacks=[record])
+    model = fitted(AveragingAdam(0.1, momentum=momentum), callbacks=[record])
     average = 0
     for t, kernel in enumerate(record.kernels):
         m = min(momentum, t / (t + 9))
@@ -41,33 +41,45 @@ def test_the_average_follows_its_recurrence(momentum):
         np.testing.assert_array_equal(model.optimizer.averages[0], record.kernels[-1])
 
 
-def test_the_steps_are_those_of_adam():
-    averaging = fitted(0.9)
-    keras.utils.set_random_seed(1)
-    adam = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    adam.compile(keras.optimizers.Adam(0.1), "mse")
-    x = np.random.default_rng(0).normal(size=(32, 3)).astype("float32")
-    adam.fit(x, x[:, :2], batch_size=8, epochs=2, shuffle=False, verbose=0)
-    np.testing.assert_array_equal(averaging.get_weights()[0], adam.get_weights()[0])
+@pytest.mark.parametrize("clip_norm", [0.0, 0.5])
+def test_the_steps_are_those_of_adam(clip_norm):
+    averaging = fitted(AveragingAdam(0.1, 0.9, clip_norm))
+    adam = fitted(keras.optimizers.Adam(0.1, global_clipnorm=clip_norm or None))
+    for one, other in zip(averaging.get_weights(), adam.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_between_epochs_the_model_has_the_averages():
-    class Seen(Record):
-        def on_epoch_end(self, epoch, logs=None):
-            self.at_end = self.model.get_layer("dense").kernel.numpy()
-
-    seen = Seen()
-    with_swap = fitted(0.9, callbacks=[AveragedEpochs(), seen])
-    without = fitted(0.9)
-    np.testing.assert_array_equal(seen.at_end, without.optimizer.averages[0])
-    with_swap.optimizer.swap()  # the last epoch left the averages in
-    np.testing.assert_array_equal(with_swap.get_weights()[0], without.get_weights()[0])
+@pytest.mark.filterwarnings("ignore:Gradients do not exist")
+@pytest.mark.parametrize(("clip_norm", "length"), [(0.0, 13.0), (6.5, 6.5), (20.0, 13.0)])
+def test_the_norm_is_kept_as_it_was_before_clipping(clip_norm, length):
+    optimizer = AveragingAdam(0.1, clip_norm=clip_norm)
+    variables = [keras.Variable([0.0, 0.0, 0.0]), keras.Variable([0.0]), keras.Variable([0.0])]
+    slices = tf.IndexedSlices(tf.constant([1.0, 2.0]), tf.constant([2, 2]), tf.constant([3]))
+    optimizer.apply([slices, None, tf.constant([160.0**0.5])], variables)
+    assert float(optimizer.gradient_norm) == pytest.approx(13.0)
+    first = [momentum.numpy() / (1 - optimizer.beta_1) for momentum in optimizer._momentums]
+    assert np.linalg.norm(np.concatenate(first)) == pytest.approx(length, rel=1e-5)
 
 
 def test_configuration_round_trip_and_bounds():
-    optimizer = AveragingAdam(0.1, momentum=0.7, global_clipnorm=2.0)
-    config = keras.optimizers.serialize(optimizer)
-    again = keras.optimizers.deserialize(config)
-    assert again.get_config() == optimizer.get_config() and again.momentum == 0.7
+    optimizer = AveragingAdam(0.1, momentum=0.7, clip_norm=2.0)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert again.get_config() == optimizer.get_config()
+    assert (again.momentum, again.clip_norm) == (0.7, 2.0)
+    scaling = LossScaling(optimizer, initial_scale=8.0)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(scaling))
+    assert again.get_config() == scaling.get_config() and isinstance(again, LossScaling)
     with pytest.raises(ValueError, match="Received: momentum=1"):
         AveragingAdam(momentum=1)
+    with pytest.raises(ValueError, match="Received: clip_norm=-1"):
+        AveragingAdam(clip_norm=-1)
+
+
+def test_a_gradient_that_overflows_is_skipped_and_the_scale_halved():
+    inner = AveragingAdam(0.1)
+    optimizer, variable = LossScaling(inner, initial_scale=4.0), keras.Variable([1.0, 2.0])
+    optimizer.apply([tf.constant([np.inf, 0.0])], [variable])
+    assert variable.numpy().tolist() == [1, 2] and float(optimizer.dynamic_scale) == 2
+    optimizer.apply([tf.constant([6.0, 8.0])], [variable])
+    assert float(inner.gradient_norm) == pytest.approx(5) and int(inner.iterations) == 1
+    assert (variable.numpy() < [1, 2]).all() and float(optimizer.dynamic_scale) == 2

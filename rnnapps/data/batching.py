@@ -111,25 +111,27 @@ def padding(
 
 def bucket_batches(
     examples: tf.data.Dataset,
-    length: Callable[[Any, Any], tf.Tensor],
+    length: Callable[[Any], tf.Tensor],
     boundaries: Sequence[int],
     batch_size: int,
-    shuffle_seed: int | None = None,
+    shuffle_seed: int | Sequence[int] | None = None,
     shuffle_buffer: int = 100_000,
 ) -> tf.data.Dataset:
     """Batches examples with others of similar length, padded to their bucket's boundary.
 
-    Each example comes out exactly once an epoch; the last batch of a bucket may be smaller. With a
-    seed, examples are shuffled anew in each iteration over the same dataset, and a second run sees
-    the same sequence of epochs.
+    Each example comes out exactly once; the last batch of a bucket may be smaller. With a seed, the
+    order is a function of it (and of TensorFlow's global seed): each iteration has the same,
+    whatever was read before.
 
     Args:
         examples: Unbatched `(inputs, targets)`, nested structures of tensors. Dimensions of unknown
             size are padded with zeros or `""` to the boundary.
-        length: Gives an example's length, an integer scalar, from its inputs and targets.
+        length: Gives an example's length, an integer scalar, from its inputs. The targets may be
+            anything.
         boundaries: The rising padded lengths, as from `bucket_boundaries`.
         batch_size: Examples a batch.
-        shuffle_seed: Seeds the order; None keeps the order of the examples within each bucket.
+        shuffle_seed: One or more numbers, such as a run's seed and the epoch, that seed the order;
+            None keeps the order of the examples within each bucket.
         shuffle_buffer: How many examples are held to draw from. A larger dataset is mixed only
             within about so many neighbours.
 
@@ -140,7 +142,7 @@ def bucket_batches(
     longest = boundaries[-1]
 
     def checked_length(inputs, targets):
-        steps = tf.cast(length(inputs, targets), tf.int32)
+        steps = tf.cast(length(inputs), tf.int32)
         tf.debugging.assert_less_equal(
             steps, longest, message=f"an example is longer than the last boundary, {longest}"
         )
@@ -151,7 +153,8 @@ def bucket_batches(
         return inputs, targets, tf.ones([batch])
 
     if shuffle_seed is not None:
-        examples = examples.shuffle(shuffle_buffer, shuffle_seed, reshuffle_each_iteration=True)
+        (seed,) = np.random.SeedSequence(shuffle_seed).generate_state(1)
+        examples = examples.shuffle(shuffle_buffer, int(seed), reshuffle_each_iteration=False)
     batches = examples.bucket_by_sequence_length(
         checked_length,
         # tf.data's boundaries are the first length that a bucket does not hold.

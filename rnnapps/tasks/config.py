@@ -74,6 +74,17 @@ class TrainingConfig:
     exported; 0 for the weights themselves."""
     clip_norm: NonNegativeFloat = 1.0
     """Rescale the gradient to this global norm where it is longer; 0 turns it off."""
+    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    """What the layers compute in while training; weights, softmax and loss stay float32, and so
+    does what is evaluated and exported. The half precisions are for GPUs that are fast in them."""
+    devices: str = "auto"
+    """Where to train: `cpu`, GPUs such as `gpu:0` or `gpu:0,1`, or `auto`: all GPUs if there are
+    several, otherwise TensorFlow's choice. Several GPUs share each batch."""
+    checkpoint_steps: NonNegativeInt = 0
+    """Write a checkpoint after every so many steps of an epoch, besides the one after each epoch; 0
+    for none."""
+    checkpoint_minutes: NonNegativeFloat = 0.0
+    """Write a checkpoint where the last is so many minutes old; 0 for none."""
 
 
 def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:

@@ -202,18 +202,21 @@ class Sentiment(Task):
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
         return self._ids(tokens), self.labels.ids(example["label"])
 
-    def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
+    def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
         encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
+        return encoded.cache() if training and self._fits_in_memory() else encoded
+
+    def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         batches = batching.bucket_batches(
-            encoded.cache() if training and self._fits_in_memory() else encoded,
-            length=lambda inputs, targets: tf.shape(inputs)[0],
+            encoded,
+            length=lambda inputs: tf.shape(inputs)[0],
             boundaries=self.padded_lengths,
             batch_size=self.config.batch_size,
-            shuffle_seed=self.config.seed if training else None,
+            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
         )
-        if training:
-            return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
-        return batches
+        if epoch is None:
+            return batches
+        return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
@@ -261,7 +264,7 @@ class Sentiment(Task):
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         true, probabilities = [], []
-        for ids, targets, _ in self.batches(examples, training=False):
+        for ids, targets, _ in self.batches(self.encoded(examples)):
             true.append(targets.numpy())
             probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy())
         true = np.concatenate(true)  # [examples]

@@ -25,14 +25,15 @@ class Objective:
     """What training minimises, and what chooses the best epoch.
 
     Args:
-        loss: the loss of each example, from targets and the model's outputs.
-        step_metrics: cheap metrics shown while an epoch runs.
+        loss: the loss of each example (or of each of its steps, as the batches' weights are), from
+            targets and the model's outputs in float32; training minimises its weighted mean.
+        step_metrics: cheap metrics of the training steps, from the same and the weights.
         monitor: the name, among `Task.evaluate`'s, of the dev metric that chooses.
         mode: whether the larger (`max`) or the smaller (`min`) value is better.
         panels: what the training curves show: pairs of a training metric and a dev metric.
     """
 
-    loss: "keras.losses.Loss | Callable[[tf.Tensor, tf.Tensor], tf.Tensor]"
+    loss: "Callable[[Any, Any], tf.Tensor]"
     step_metrics: "list[keras.metrics.Metric]"
     monitor: str
     mode: Literal["max", "min"]
@@ -113,8 +114,17 @@ class Task:
         """Turns one raw example into unbatched (inputs, targets), in TensorFlow operations only."""
         raise NotImplementedError
 
-    def batches(self, examples: "tf.data.Dataset", training: bool) -> "tf.data.Dataset":
-        """Turns raw examples into bucketed, padded batches of (inputs, targets, weights)."""
+    def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
+        """Encodes raw examples; those for training stay in memory if they are few enough."""
+        raise NotImplementedError
+
+    def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
+        """Turns encoded examples into bucketed, padded batches of (inputs, targets, weights).
+
+        The order of a training epoch is a function of the configured seed and the epoch, so that a
+        run can be taken up anywhere in it. Without an epoch the order is that of the examples.
+        Targets are passed through, whatever they are.
+        """
         raise NotImplementedError
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:

@@ -85,7 +85,7 @@ def numbered(lengths):
     )
 
 
-def num_steps(inputs, targets):
+def num_steps(inputs):
     return tf.size(inputs["ids"])
 
 
@@ -116,24 +116,32 @@ def test_each_example_comes_out_once_padded_to_its_bucket(lengths, num_buckets, 
     assert len(batches) == padding(np.bincount(lengths), boundaries, batch_size).num_batches
 
 
-def epochs(seed, num_epochs):
+def order(seed):
     lengths = [number % 7 for number in range(60)]
     batches = bucket_batches(numbered(lengths), num_steps, [2, 6], 4, shuffle_seed=seed)
-    return [
-        [inputs["number"].numpy().tolist() for inputs, _, _ in batches] for _ in range(num_epochs)
-    ]
+    once, again = (
+        [inputs["number"].numpy().tolist() for inputs, _, _ in batches] for _ in range(2)
+    )
+    assert once == again
+    return once
 
 
-def test_each_epoch_has_its_order_and_each_run_the_same_epochs():
-    first = epochs(seed=3, num_epochs=3)
-    assert first[0] != first[1] != first[2] != first[0]
-    assert epochs(seed=3, num_epochs=3) == first
-    assert epochs(seed=4, num_epochs=1)[0] != first[0]
+def test_the_order_is_a_function_of_the_seed():
+    orders = [order(seed) for seed in ((3, 0), (3, 1), (4, 0))]
+    assert all(one != other for one, other in itertools.combinations(orders, 2))
+    assert order((3, 1)) == orders[1]
+
+
+def test_the_rest_of_an_order_is_reached_by_skipping():
+    lengths = [number % 7 for number in range(60)]
+    batches = bucket_batches(numbered(lengths), num_steps, [2, 6], 4, shuffle_seed=(3, 1))
+    rest = [inputs["number"].numpy().tolist() for inputs, _, _ in batches.skip(5)]
+    assert rest == order((3, 1))[5:]
 
 
 def test_without_a_seed_the_order_is_kept():
-    first, second = epochs(seed=None, num_epochs=2)
-    assert first == second and first[0] == [3, 4, 5, 6] and [0, 1, 2, 7] in first
+    first = order(None)
+    assert first[0] == [3, 4, 5, 6] and [0, 1, 2, 7] in first
 
 
 def test_an_example_beyond_the_last_boundary_fails():

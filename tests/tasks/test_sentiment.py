@@ -57,9 +57,10 @@ def test_state_brings_the_task_back(adapted, tmp_path):
 
 def test_training_batches_hold_every_example_once_in_few_shapes(adapted):
     task, examples = adapted
-    batches = task.batches(examples["train"], training=True)
+    encoded = task.encoded(examples["train"], training=True)
     orders = []
-    for _ in range(2):
+    for number in range(2):
+        batches = task.batches(encoded, number)
         epoch = list(batches)
         assert len(epoch) == int(batches.cardinality())
         assert {ids.shape[1] for ids, _, _ in epoch} <= set(task.padded_lengths)
@@ -67,7 +68,8 @@ def test_training_batches_hold_every_example_once_in_few_shapes(adapted):
         assert len(rows) == int(examples["train"].cardinality())
         orders.append(rows)
     assert sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]
-    again = [row for ids, _, _ in task.batches(examples["train"], True) for row in ids.numpy()]
+    encoded = task.encoded(examples["train"])
+    again = [row for ids, _, _ in task.batches(encoded, 0) for row in ids.numpy()]
     assert [tuple(row[row > 0]) for row in again] == orders[0]
 
 
@@ -125,7 +127,8 @@ def test_every_kind_of_model_trains_a_step_and_serves(adapted, options, tmp_path
     model = task.build()
     model.compile("adam", task.objective().loss)
     before = [weight.numpy() for weight in model.trainable_weights]
-    model.fit(task.batches(examples["train"], True).take(2), shuffle=False, verbose=0)
+    batches = task.batches(task.encoded(examples["train"]), epoch=0)
+    model.fit(batches.take(2), shuffle=False, verbose=0)
     changed = [
         (old != new.numpy()).any() for old, new in zip(before, model.trainable_weights, strict=True)
     ]
@@ -155,7 +158,6 @@ def test_two_lists_are_enough_and_a_seed_gives_the_same_model(tmp_path):
 def test_the_best_epoch_is_kept_though_training_goes_on(adapted, tmp_path, monkeypatch):
     task, examples = adapted
     task = Sentiment(dataclasses.replace(task.config, epochs=5, learning_rate=1e-3))
-    task.adapt(examples["train"])
     losses, weights = iter([0.9, 0.2, 0.6, 0.2, 0.4]), []
     evaluate = Sentiment.evaluate
 
@@ -167,9 +169,7 @@ def test_the_best_epoch_is_kept_though_training_goes_on(adapted, tmp_path, monke
         )
 
     monkeypatch.setattr(Sentiment, "evaluate", scripted)
-    run = training.Run(tmp_path / "run")
-    run.start(task)
-    model = training.compiled(task)
-    history = training.fit(model, task, examples, run)
-    assert history["val_log_loss"] == [0.9, 0.2, 0.6, 0.2, 0.4]
-    assert all((a == b).all() for a, b in zip(model.get_weights(), weights[1], strict=True))
+    learnt = training.learn(task, tmp_path / "run", examples)
+    assert learnt.history["val_log_loss"] == [0.9, 0.2, 0.6, 0.2, 0.4]
+    best = zip(learnt.model.get_weights(), weights[1], strict=True)
+    assert all((one == other).all() for one, other in best)

@@ -1,0 +1,81 @@
+"""On which devices a model is trained, and batches that divide evenly among them."""
+
+import contextlib
+import re
+
+import tensorflow as tf
+
+from rnnapps.errors import UserError
+
+
+def strategy_for(devices: str) -> tf.distribute.Strategy:
+    """Makes the strategy that trains on the devices named.
+
+    Args:
+        devices: `auto` (all GPUs if there are several, otherwise TensorFlow's own choice), `cpu`,
+            or a list such as `gpu:0` or `gpu:0,1`.
+
+    Returns:
+        A `MirroredStrategy` for several GPUs, otherwise a strategy for one device.
+
+    Raises:
+        UserError: the list cannot be read, or names a GPU that is not there.
+
+    Example:
+    >>> strategy_for("cpu").num_replicas_in_sync
+    1
+    """
+    names = _named(devices)
+    if len(names) > 1:
+        return tf.distribute.MirroredStrategy(names)
+    return tf.distribute.OneDeviceStrategy(names[0]) if names else tf.distribute.get_strategy()
+
+
+def on_first(devices: str) -> contextlib.AbstractContextManager:
+    """Puts what is made and run in this context on the first of the devices named."""
+    return tf.device(next(iter(_named(devices)), None))
+
+
+def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf.data.Dataset:
+    """Gives each of a strategy's replicas an equal part of every batch.
+
+    Args:
+        batches: batches `(inputs, targets, weights)`.
+        strategy: the strategy.
+
+    Returns:
+        The batches for `strategy.run`. One whose size the replicas do not divide is filled up with
+        copies of its last example, of weight 0.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        return batches
+
+    def fill(inputs, targets, weights):
+        size = tf.shape(weights)[0]
+        more = -size % replicas
+        rows = tf.minimum(tf.range(size + more), size - 1)  # [size + more]
+        inputs, targets = tf.nest.map_structure(lambda v: tf.gather(v, rows), (inputs, targets))
+        weights = tf.pad(weights, [[0, more]] + [[0, 0]] * (weights.shape.rank - 1))
+        return inputs, targets, weights
+
+    options = tf.data.Options()  # there is one machine, whose replicas share each batch
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    filled = batches.map(fill).prefetch(tf.data.AUTOTUNE).with_options(options)
+    return strategy.experimental_distribute_dataset(filled)
+
+
+def _named(devices: str) -> list[str]:
+    """The names of devices in TensorFlow; none where it is to choose."""
+    gpus = [gpu.name for gpu in tf.config.list_logical_devices("GPU")]
+    if devices == "auto":
+        return gpus if len(gpus) > 1 else []
+    if devices == "cpu":
+        return ["/cpu:0"] if gpus else []
+    if not re.fullmatch(r"gpu:\d+(,\d+)*", devices):
+        raise UserError(f"devices takes auto, cpu or gpu:0,1. Received: {devices}")
+    numbers = sorted({int(number) for number in devices.removeprefix("gpu:").split(",")})
+    if missing := [f"gpu:{number}" for number in numbers if number >= len(gpus)]:
+        there = ", ".join(f"gpu:{number}" for number in range(len(gpus))) or "none"
+        raise UserError(f"devices: there is no {', '.join(missing)} here. GPUs: {there}")
+    return [gpus[number] for number in numbers]
