@@ -74,6 +74,56 @@ class Run:
         return json.loads(self.metrics.read_text(encoding="utf-8"))
 
 
+@dataclasses.dataclass(frozen=True)
+class Learnt:
+    """What `learn` leaves behind.
+
+    Args:
+        model: the model with the weights of the best epoch on the dev split.
+        splits: the raw examples by split.
+        history: the values of each epoch by name.
+    """
+
+    model: keras.Model
+    splits: Splits
+    history: dict[str, list[float]]
+
+
+def learn(
+    task: Task, out: str | Path, splits: Splits | None = None, progress: bool = False
+) -> Learnt:
+    """Trains a task from raw examples; nothing but the dev split is measured.
+
+    Args:
+        task: a task with its configuration; it is adapted to the training split here.
+        out: the run folder to write.
+        splits: raw examples by split; by default those that the configuration names.
+        progress: whether to show a progress bar.
+
+    Returns:
+        The model with the weights of the best epoch on the dev split, its examples and its history.
+
+    Raises:
+        UserError: what is wrong with the data, the configuration or the folder.
+    """
+    run = Run(out)
+    run.require_new()
+    if splits is None:
+        splits = task.load()
+    else:
+        task.config = dataclasses.replace(
+            task.config, data="in-memory", dev_data=None, test_data=None
+        )
+    task.check(splits)
+    task.adapt(splits["train"])
+    for name, examples in splits.items():
+        cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
+        task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
+    model = compiled(task)
+    run.start(task)
+    return Learnt(model, splits, fit(model, task, splits, run, progress))
+
+
 def train(
     task: Task, out: str | Path, splits: Splits | None = None, progress: bool = False
 ) -> tuple[keras.Model, dict[str, Any]]:
@@ -93,22 +143,8 @@ def train(
         UserError: what is wrong with the data, the configuration or the folder.
     """
     started = time.monotonic()
-    run = Run(out)
-    run.require_new()
-    if splits is None:
-        splits = task.load()
-    else:
-        task.config = dataclasses.replace(
-            task.config, data="in-memory", dev_data=None, test_data=None
-        )
-    task.check(splits)
-    task.adapt(splits["train"])
-    for name, examples in splits.items():
-        cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
-        task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
-    model = compiled(task)
-    run.start(task)
-    history = fit(model, task, splits, run, progress)
+    learnt = learn(task, out, splits, progress)
+    run, model, splits = Run(out), learnt.model, learnt.splits
     evaluations = {name: task.evaluate(model, examples) for name, examples in splits.items()}
     metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
     metrics["seconds"] = round(time.monotonic() - started, 1)
@@ -116,7 +152,7 @@ def train(
     metrics["parameters"] = model.count_params()
     run.metrics.write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     log.info("%s", evaluations["test"].report)
-    _draw(run, task, model, splits, evaluations, history)
+    _draw(run, task, model, splits, evaluations, learnt.history)
     return model, metrics
 
 
