@@ -14,6 +14,7 @@ RANKS = {
     "cli": 5,
     "training": 4,
     "tuning": 4,
+    "processes": 4,
     "export": 4,
     "serving": 4,
     "tasks": 3,
@@ -24,10 +25,11 @@ RANKS = {
     "figures": 2,
     "layers": 1,
     "optimizers": 1,
+    "oracles": 1,
     "folders": 1,
     "errors": 0,
 }
-NEIGHBOURS = {("export", "serving")}
+NEIGHBOURS = {("export", "serving"), ("tuning", "processes"), ("processes", "training")}
 
 
 def imported_rooms(file: Path) -> set[str]:
@@ -65,6 +67,7 @@ def test_the_command_line_answers_without_tensorflow():
         "import sys, rnnapps.cli, rnnapps.tasks.sentiment as s\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['--help']) == 0\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['train', '--help']) == 0\n"
+        "assert rnnapps.cli.main(s.Sentiment, argv=['tune', '--help']) == 0\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['train', '--cell', 'no']) == 2\n"
         "heavy = {'tensorflow', 'keras', 'tensorflow_datasets', 'keras_tuner', 'matplotlib'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
