@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnapps import processes
+from rnnapps import processes, training
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import DataConfig
 from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
@@ -103,9 +103,9 @@ def test_a_trial_never_reads_the_test_split(reviews, tmp_path, monkeypatch):
 
 def test_a_dev_metric_that_is_no_number_is_an_error(reviews, tmp_path, monkeypatch):
     def learn(task, run, splits):
-        return processes.training.Learnt(None, splits, {"val_log_loss": [float("nan")]})
+        return training.Learnt(None, splits, {"val_log_loss": [float("nan")]})
 
-    monkeypatch.setattr(processes.training, "learn", learn)
+    monkeypatch.setattr(training, "learn", learn)
     with pytest.raises(UserError, match="log_loss=nan"):
         processes.learn(Sentiment(SentimentConfig(data=str(reviews))), str(tmp_path / "run"))
 
