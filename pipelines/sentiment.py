@@ -4,6 +4,7 @@
     python pipelines/sentiment.py train --data reviews.csv
     python pipelines/sentiment.py evaluate --model saved_models/sentiment/1
     python pipelines/sentiment.py predict --model saved_models/sentiment/1 "A film to love."
+    python pipelines/sentiment.py tune --data reviews.csv --trials 10
     python pipelines/sentiment.py export --run runs/sentiment/1
 
 Text → tokens → embedding → dropout → bidirectional recurrent layers → pooling over time → softmax.

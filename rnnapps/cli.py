@@ -31,7 +31,7 @@ from rnnapps.tasks.task import Task
 with epy.lazy_imports():
     import tqdm
 
-    from rnnapps import export, serving, training
+    from rnnapps import export, serving, training, tuning
     from rnnapps.data.formats import rows
 
 log = logging.getLogger("rnnapps")
@@ -51,11 +51,18 @@ def main(
         The exit status: 0, or 2 after a mistake of the user's.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    commands = {"train": _train, "evaluate": _evaluate, "predict": _predict, "export": _export}
+    commands = {
+        "train": _train,
+        "evaluate": _evaluate,
+        "predict": _predict,
+        "tune": _tune,
+        "export": _export,
+    }
     with _plain_messages():
         try:
             parsed = _parser(task_class).parse_args(argv or ["train"])
             flags = parsed[parsed.subcommand]
+            flags.given = {flag[2:].partition("=")[0] for flag in argv if flag.startswith("--")}
             _import_tensorflow()
             result = commands[parsed.subcommand](task_class, flags)
             if not argv:
@@ -144,6 +151,14 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     task.warn_of_cuts(cut, total, "inputs")
 
 
+def _tune(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
+    """Searches the task's search space; fields given as flags stay as they are given."""
+    out = Path(flags.out) if flags.out else folders.next_version(Path("runs") / task_class.name)
+    task = task_class(_config(task_class.Config, flags))
+    search = tuning.tune(task, out, flags.tuner, flags.trials, flags.given)
+    print(f"{search.table()}\nsearch: {out}\nbest: {out / 'best.yaml'}")
+
+
 def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:
     """Shows the answers to a few inputs, each under its input."""
     task = export.read_task(task_class, version)
@@ -187,6 +202,24 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     )
     predict.add_class_arguments(task_class.PredictOptions, as_group=False)
 
+    tune = _Parser(
+        description=f"Search for the configuration of a {name} model that does best on dev. A "
+        "field given as a flag stays as given; of a --config file the search only starts.",
+        allow_abbrev=False,
+    )
+    tune.add_argument("--config", action="config", help="a YAML file of these settings")
+    tune.add_argument(
+        "--tuner",
+        type=Literal["hyperband", "bayesian", "random"],
+        default="bayesian",
+        help="how trials are chosen",
+    )
+    tune.add_argument("--trials", type=PositiveInt, default=10, help="the number of trials")
+    tune.add_argument(
+        "--out", type=str, help=f"the search's folder (default: the next one in runs/{name})"
+    )
+    tune.add_class_arguments(task_class.Config, as_group=False)
+
     again = _Parser(description="Export a finished run again.", allow_abbrev=False)
     again.add_argument("--run", type=str, required=True, help="the run folder")
     again.add_argument("--export", type=str, **versions)
@@ -200,6 +233,7 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     commands.add_subcommand("train", train, help="train, evaluate and export")
     commands.add_subcommand("evaluate", evaluate, help="measure an exported model")
     commands.add_subcommand("predict", predict, help="answer inputs with an exported model")
+    commands.add_subcommand("tune", tune, help="search for the best settings")
     commands.add_subcommand("export", again, help="export a finished run again")
     return parser
 

@@ -1,6 +1,8 @@
-"""The folders that runs and exports are written to."""
+"""The folders that runs and exports are written to, and files in them that are always whole."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from rnnapps.errors import UserError
@@ -21,3 +23,32 @@ def require_writable(directory: Path) -> None:
         raise UserError(f"cannot write to {directory}: {existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise UserError(f"cannot write to {directory}: no permission to write to {existing}")
+
+
+@contextlib.contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """Gives a path beside a file to write to; what was written there then takes the file's place.
+
+    Until it is whole and on disk the old file stays, whatever happens to the process.
+
+    Args:
+        file: the file to write; its folder exists.
+
+    Example:
+        with replacing(Path("metrics.json")) as beside:
+            beside.write_text("{}")
+    """
+    beside = file.with_name(f"writing-{file.name}")
+    try:
+        yield beside
+        with beside.open("rb") as written:
+            os.fsync(written.fileno())
+        os.replace(beside, file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Writes a whole text file in the place of the old one."""
+    with replacing(file) as beside:
+        beside.write_text(text, encoding="utf-8")

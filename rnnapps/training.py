@@ -19,7 +19,7 @@ import tqdm
 from rnnapps import checkpoints, devices
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
-from rnnapps.folders import require_writable
+from rnnapps.folders import replacing, require_writable, write_text
 from rnnapps.learner import Learner, precision
 from rnnapps.progress import Progress
 from rnnapps.tasks.config import read_config, write_config
@@ -85,10 +85,10 @@ class Run:
         """Makes the folder and writes what the adapted task is made of."""
         for folder in (self.checkpoint.parent, self.state, self.figures):
             folder.mkdir(parents=True, exist_ok=True)
-        with checkpoints.replacing(self.config) as beside:
+        with replacing(self.config) as beside:
             write_config(task.config, beside)
         for name, content in task.state().items():
-            with checkpoints.replacing(self.state / name) as beside:
+            with replacing(self.state / name) as beside:
                 beside.write_bytes(content)
 
     @contextlib.contextmanager
@@ -102,7 +102,7 @@ class Run:
 
     def finish(self, export: Path) -> None:
         """Notes the export of the run's model."""
-        checkpoints.write_text(self._exported, f"{export.resolve()}\n")
+        write_text(self._exported, f"{export.resolve()}\n")
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`."""
@@ -177,7 +177,7 @@ def train(
         metrics["seconds"] = round(learnt.seconds + time.monotonic() - started, 1)
         metrics["examples"] = {name: int(s.cardinality()) for name, s in learnt.splits.items()}
         metrics["parameters"] = learnt.model.count_params()
-        checkpoints.write_text(run.metrics, json.dumps(metrics, indent=2) + "\n")
+        write_text(run.metrics, json.dumps(metrics, indent=2) + "\n")
     log.info("%s", evaluations["test"].report)
     return learnt.model, metrics
 
@@ -391,14 +391,14 @@ class _Fitting:
 
     def _write_best(self) -> None:
         self._learner.give_averages(self._model)
-        with checkpoints.replacing(self._run.best_weights) as beside:
+        with replacing(self._run.best_weights) as beside:
             self._model.save_weights(beside)
 
     def _write_history(self) -> None:
         history = self._progress.history
         table = {"epoch": range(self._progress.epoch)} | dict(sorted(history.items()))
         with (
-            checkpoints.replacing(self._run.history) as beside,
+            replacing(self._run.history) as beside,
             beside.open("w", newline="") as file,
         ):
             writer = csv.writer(file, lineterminator="\n")

@@ -1,7 +1,6 @@
-"""Files that are replaced whole: a checkpoint back from its file, and what an error leaves."""
+"""A checkpoint back from its file."""
 
 import numpy as np
-import pytest
 
 from rnnapps import checkpoints
 
@@ -15,12 +14,3 @@ def test_a_checkpoint_comes_back_bit_for_bit(tmp_path):
     for one, other in zip(arrays, again, strict=True):
         assert one.dtype == other.dtype and np.array_equal(one, other)
     assert [file.name for file in tmp_path.iterdir()] == ["last.npz"]
-
-
-def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
-    file = tmp_path / "notes.txt"
-    checkpoints.write_text(file, "old")
-    with pytest.raises(OSError, match="full"), checkpoints.replacing(file) as beside:
-        beside.write_text("ne")
-        raise OSError("full")
-    assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]

@@ -325,6 +325,8 @@ def test_a_configuration_that_cannot_be_read(run):
         (["predict", "--model=none", "--batch_size=0"], "--batch_size takes a whole number >0"),
         (["predict", "hi"], "required: --model"),
         (["train", "--data=tfds:no_such_data_set"], "no_such_data_set"),
+        (["tune", "--tuner=grid"], "hyperband, bayesian or random. Received: grid"),
+        (["tune", "--trials=0"], "--trials takes a whole number >0. Received: 0"),
         (["fly"], "'fly'"),
     ],
 )

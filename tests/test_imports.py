@@ -14,6 +14,7 @@ RANKS = {
     "cli": 5,
     "training": 4,
     "tuning": 4,
+    "processes": 4,
     "export": 4,
     "serving": 4,
     "learner": 4,
@@ -28,10 +29,16 @@ RANKS = {
     "devices": 1,
     "checkpoints": 1,
     "progress": 1,
+    "oracles": 1,
     "folders": 1,
     "errors": 0,
 }
-NEIGHBOURS = {("export", "serving"), ("training", "learner")}
+NEIGHBOURS = {
+    ("export", "serving"),
+    ("training", "learner"),
+    ("tuning", "processes"),
+    ("processes", "training"),
+}
 
 
 def imported_rooms(file: Path) -> set[str]:
@@ -69,6 +76,7 @@ def test_the_command_line_answers_without_tensorflow():
         "import sys, rnnapps.cli, rnnapps.tasks.sentiment as s\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['--help']) == 0\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['train', '--help']) == 0\n"
+        "assert rnnapps.cli.main(s.Sentiment, argv=['tune', '--help']) == 0\n"
         "assert rnnapps.cli.main(s.Sentiment, argv=['train', '--cell', 'no']) == 2\n"
         "heavy = {'tensorflow', 'keras', 'tensorflow_datasets', 'keras_tuner', 'matplotlib'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"

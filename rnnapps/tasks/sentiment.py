@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
 
 with epy.lazy_imports():
     import keras
+    import keras_tuner
     import numpy as np
     import tensorflow as tf
     from matplotlib import figure
@@ -314,6 +316,24 @@ class Sentiment(Task):
 
     def present(self, answer: Mapping[str, Any], options: NoOptions) -> str:
         return f"{answer['label']}  {max(answer['probabilities']):.3f}"
+
+    def search_space(self, hp: "keras_tuner.HyperParameters") -> SentimentConfig:
+        choice = functools.partial(self.choice, hp)
+        return dataclasses.replace(
+            self.config,
+            cell=choice("cell", "lstm", "gru"),
+            units=choice("units", 64, 128, 256),
+            num_layers=choice("num_layers", 1, 2),
+            bidirectional=choice("bidirectional", False, True),
+            pooling=choice("pooling", "mean", "max", "attention"),
+            embedding_size=choice("embedding_size", 64, 128, 256),
+            embedding_dropout=choice("embedding_dropout", 0.4, 0.6),
+            dropout=choice("dropout", 0.2, 0.4),
+            recurrent_dropout=choice("recurrent_dropout", 0.0, 0.2),
+            learning_rate=choice("learning_rate", 0.0015, 0.003, 0.006),
+            batch_size=choice("batch_size", 32, "auto"),
+            clip_norm=choice("clip_norm", 1.0, 5.0),
+        )
 
     def figures(
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation

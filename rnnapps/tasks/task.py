@@ -12,6 +12,7 @@ from rnnapps.tasks.config import DataConfig, TrainingConfig
 
 with epy.lazy_imports():
     import keras
+    import keras_tuner
     import tensorflow as tf
     from matplotlib import figure
 
@@ -173,9 +174,33 @@ class Task:
         """Writes one answer of `serving_default`, as plain Python objects, for a terminal."""
         raise NotImplementedError
 
-    def search_space(self, hp: Any) -> Any:
-        """Returns the configuration of one trial, its fields drawn from Keras Tuner's `hp`."""
+    def search_space(self, hp: "keras_tuner.HyperParameters") -> Any:
+        """Returns the configuration of one trial, its fields drawn from Keras Tuner's `hp`.
+
+        It starts from `config`, and a hyperparameter has the name of the field that it sets and
+        the field's value as its default.
+        """
         raise NotImplementedError
+
+    def choice(self, hp: "keras_tuner.HyperParameters", field: str, *values: Any) -> Any:
+        """Draws a field of `search_space` from some values and the configured one.
+
+        Args:
+            hp: Keras Tuner's hyperparameters.
+            field: the name of the field.
+            *values: what it may be, numbers in order. The configured value, which is the default,
+                may be among them.
+        """
+        kept = getattr(self.config, field)
+        if isinstance(kept, bool):
+            return hp.Boolean(field, default=kept)
+        values = values if kept in values else (*values, kept)
+        if all(isinstance(value, int | float) for value in values):
+            kind = float if any(isinstance(value, float) for value in values) else int
+            return hp.Choice(field, sorted(map(kind, values)), default=kind(kept))
+        # Keras Tuner takes values of one type only, and `auto` stands beside numbers.
+        named = {str(value): value for value in values}
+        return named[str(hp.Choice(field, list(named), default=str(kept)))]
 
     def figures(
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation

@@ -6,6 +6,7 @@ import numpy as np
 
 from rnnapps.figures.confusion import confusion
 from rnnapps.figures.curves import curves
+from rnnapps.figures.search import search
 
 
 def test_confusion_shows_each_count():
@@ -40,3 +41,31 @@ def test_curves_mark_the_epoch_that_was_kept():
     assert len(curves(history, panels[:1], "accuracy", "max").axes) == 1
     left, _ = curves(history, panels, "log_loss", "min").axes
     assert left.lines[-1].get_xdata()[0] == 2
+
+
+def test_search_shows_every_trial_over_every_hyperparameter():
+    values = {
+        "units": [128, 64, 256, 64],
+        "batch_size": ["auto", 32, "auto", 32],
+        "bidirectional": [True, False, True, True],
+        "$cell$": ["lstm", "gru", "gru", "lstm"],
+        "clip_norm": [1.0, 5.0, 0.5, 1.0],
+    }
+    figure = search(values, [0.5, 0.4, None, 0.6], "log_loss", best=1)
+    figure.savefig(io.BytesIO(), format="png")
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_xlabel() for axes in shown] == list(values)
+    ticks = [[label.get_text() for label in axes.get_xticklabels()] for axes in shown]
+    assert ticks[0] == ["64", "128", "256"] and ticks[1] == ["32", "auto"]
+    finished, best, failed = shown[0].lines
+    assert list(finished.get_xdata()) == [1, 0, 0] and list(finished.get_ydata()) == [0.5, 0.4, 0.6]
+    assert (best.get_xdata()[0], best.get_ydata()[0]) == (0, 0.4)
+    assert failed.get_xdata()[0] == 2 and failed.get_marker() == "x"
+    medians = sorted(c.get_segments()[0][0][1] for c in shown[0].collections)
+    assert medians == [0.5, 0.5]
+
+
+def test_search_over_a_range():
+    rates = [10.0**-i for i in range(1, 11)]
+    axes = search({"rate": rates}, rates, "loss", best=0).axes[0]
+    assert axes.get_xscale() == "log" and list(axes.lines[0].get_xdata()) == rates
