@@ -109,17 +109,7 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
     started = time.monotonic()
     keras.utils.set_random_seed(seed)
     (texts, labels), *held_out = (read_phrases(file) for file in (train, dev, test))
-    vectorise = keras.layers.TextVectorization(max_tokens=20_000, output_sequence_length=50)
-    vectorise.adapt(texts)
-    model = keras.Sequential(
-        [
-            keras.layers.Embedding(20_000, 128),
-            keras.layers.Bidirectional(keras.layers.LSTM(64, return_sequences=True)),
-            keras.layers.Bidirectional(keras.layers.LSTM(64)),
-            keras.layers.Dense(1, activation="sigmoid"),
-        ]
-    )
-    model.compile("adam", "binary_crossentropy")
+    vectorise, model = peer_model(texts)
     best, test_probabilities, epoch_seconds = -1.0, None, []
     for _ in range(epochs):
         epoch_started = time.monotonic()
@@ -135,6 +125,22 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
     measured = metrics.classification(test_labels, probabilities)
     seconds, per_epoch = time.monotonic() - started, float(np.mean(epoch_seconds))
     return row("stock Keras", measured, model.count_params(), seconds, per_epoch, epochs)
+
+
+def peer_model(texts: tf.Tensor) -> tuple[keras.layers.Layer, keras.Model]:
+    """Makes the peer: what turns texts into tokens, and the compiled model."""
+    vectorise = keras.layers.TextVectorization(max_tokens=20_000, output_sequence_length=50)
+    vectorise.adapt(texts)
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(20_000, 128),
+            keras.layers.Bidirectional(keras.layers.LSTM(64, return_sequences=True)),
+            keras.layers.Bidirectional(keras.layers.LSTM(64)),
+            keras.layers.Dense(1, activation="sigmoid"),
+        ]
+    )
+    model.compile("adam", "binary_crossentropy")
+    return vectorise, model
 
 
 def read_phrases(file: Path) -> tuple[tf.Tensor, np.ndarray]:
