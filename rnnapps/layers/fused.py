@@ -3,7 +3,7 @@
 `run` carries a cell of `rnnapps.layers.equations` along a batch of sequences. How the work is laid
 out:
 
-- Time is cut into blocks of at most 16 steps. A block's `W x_t` is one matrix product beside a loop
+- Time is cut into blocks of about 16 steps. A block's `W x_t` is one matrix product beside a loop
   that has only the recurrent product and the gates in it; going back, `dx`, `dW` and `dU` are three
   products a block.
 - The batch is cut into groups of rows, one launch each. The launches do not depend on each other,
@@ -30,6 +30,7 @@ with tf.Graph().as_default():
     _OUTSIDE = tf.distribute.get_replica_context()
 
 BLOCK_STEPS = 16
+WHOLE_BLOCKS = (16, 20, 18, 14, 12, 10)
 MAX_GROUPS = 8
 MIN_ROWS = 8
 
@@ -197,7 +198,10 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     """Returns the outputs, the final states, and what `_backward` takes if that is to be kept."""
     batch, time = _size(inputs, 0), _size(inputs, 1)
     num_groups = _num_groups(batch, mask is not None, compiled)
-    whole = Rows(_blocks(inputs), states, _blocks(mask), _blocks(reset), dropout)
+    blocks = _num_blocks(time)
+    whole = Rows(
+        _blocks(inputs, *blocks), states, _blocks(mask, *blocks), _blocks(reset, *blocks), dropout
+    )
     order, bounds = None, [(tf.constant(0), tf.convert_to_tensor(time))] * num_groups
     if mask is not None:
         order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
@@ -214,9 +218,9 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
         return outputs, states, ()
     if mask is None:
         # The outputs themselves, so that the groups' parts need not stay.
-        parts = _split(_blocks(hs), order, num_groups)
+        parts = _split(_blocks(hs, *blocks), order, num_groups)
     else:
-        parts = [_blocks(hs) for hs, *_ in results]
+        parts = [_blocks(hs, *blocks) for hs, *_ in results]
     traces = [
         Trace(rows, *bound, part, *kept)
         for rows, bound, part, (_, _, *kept) in zip(groups, bounds, parts, results, strict=True)
@@ -227,7 +231,8 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
 def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
     batch, time = _size(doutputs, 0), _size(doutputs, 1)
-    errors = _split((_blocks(doutputs), dstates), order, len(traces))
+    blocks = (_size(traces[0].rows.x, axis) for axis in (1, 2))
+    errors = _split((_blocks(doutputs, *blocks), dstates), order, len(traces))
     launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
     results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
     dinputs, dstates = _merge([result[:2] for result in results], order, batch)
@@ -387,15 +392,22 @@ def _steps(v, start, size):
     return tf.ensure_shape(steps, [None, *v.shape[1:]])
 
 
-def _blocks(v):
+def _num_blocks(time):
+    """Returns how many blocks time is cut into, and the steps of each."""
+    if isinstance(time, int) and time:
+        for steps in WHOLE_BLOCKS:
+            if time % steps == 0:  # nothing to pad, which would copy
+                return time // steps, steps
+    num_blocks = _at_least_one(-(-time // BLOCK_STEPS))
+    # Even, so that fewer lengths differ.
+    return num_blocks, 2 * _at_least_one(-(-time // (2 * num_blocks)))
+
+
+def _blocks(v, num_blocks, steps):
     """Cuts time, the second axis, into blocks: `[batch, blocks, steps, ...]`."""
     if v is None:
         return None
-    time = _size(v, 1)
-    num_blocks = _at_least_one(-(-time // BLOCK_STEPS))
-    # Even, so that fewer lengths differ.
-    steps = 2 * _at_least_one(-(-time // (2 * num_blocks)))
-    v = _pad(v, 1, num_blocks * steps - time)
+    v = _pad(v, 1, num_blocks * steps - _size(v, 1))
     return tf.reshape(v, [_size(v, 0), num_blocks, steps, *v.shape[2:]])
 
 
