@@ -1,6 +1,7 @@
 """How fast the sentiment pipeline trains on SST-2, against stock Keras written the usual way.
 
     RNNAPPS_DATA=DIR python benchmarks/training.py [SIDE ...] [--epochs 3] [--seed 0]
+    RNNAPPS_DATA=DIR python benchmarks/training.py search [--trials 10] [--seed 0]
 
 Each side trains on the same rows (`sst2_slice.py`) in a process of its own, one after the other:
 
@@ -13,6 +14,9 @@ The seconds are those of an epoch's steps alone, without measuring the dev split
 epoch, which compiles, and the median of the others. A token is a word between spaces, so that both
 sides have the same. The memory is the peak resident of the process. What was traced and compiled
 is what the run reports; of the peer, the traces of its training function.
+
+`search` runs `tune` on every tenth of the rows and prints its table, in which the first trial has
+the defaults; only when it is named, because it takes about as long as all the sides.
 
 `DIR/sentiment` holds `sst2_train.tsv.gz`.
 """
@@ -31,7 +35,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from sentiment import peer_model, read_phrases
+from sentiment import SCRIPT, peer_model, read_phrases
 from sst2_slice import write_slice
 
 from rnnapps import layers, training
@@ -60,6 +64,7 @@ def main() -> None:
     parser.add_argument("sides", nargs="*", metavar="SIDE", help=", ".join(SIDES))
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--trials", type=int, default=10, help="of the search")
     parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
     flags = parser.parse_args()
     if flags.rows:
@@ -68,11 +73,13 @@ def main() -> None:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}, {flags.epochs} epochs\n"
     )
-    print("| side | first epoch, s | epoch, s | sentences/s | tokens/s | memory, MiB | compiled |")
-    print("|---" * 7 + "|")
     data = Path(os.environ["RNNAPPS_DATA"]) / "sentiment" / "sst2_train.tsv.gz"
     with tempfile.TemporaryDirectory() as folder:
         write_slice(data, folder, seed=0)
+        if flags.sides == ["search"]:
+            return search(Path(folder), flags.trials, flags.seed)
+        print("| side | first epoch, s | epoch, s | sentences/s | tokens/s | MiB | compiled |")
+        print("|---" * 7 + "|", flush=True)
         for side in flags.sides or SIDES:
             command = [sys.executable, __file__, side, f"--rows={folder}"]
             command += [f"--epochs={flags.epochs}", f"--seed={flags.seed}"]
@@ -128,6 +135,16 @@ def train_peer(texts, labels, epochs: int, seed: int) -> tuple[list[float], str]
         model.fit(vectorise(texts), labels, batch_size=32, verbose=0)
         seconds.append(time.monotonic() - started)
     return seconds, f"traced {model.train_function.experimental_get_tracing_count()}"
+
+
+def search(rows: Path, trials: int, seed: int) -> None:
+    """Searches on a tenth of the rows."""
+    header, *lines = (rows / "train.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    tenth = rows / "tenth.tsv"
+    tenth.write_text(header + "".join(lines[::10]), encoding="utf-8")
+    command = [sys.executable, SCRIPT, "tune", f"--data={tenth}", f"--dev_data={rows / 'dev.tsv'}"]
+    command += [f"--test_data={rows / 'dev.tsv'}", "--text_column=sentence", f"--seed={seed}"]
+    subprocess.run([*command, f"--trials={trials}", f"--out={rows / 'search'}"], check=True)
 
 
 class Messages(logging.Handler):
