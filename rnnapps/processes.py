@@ -113,11 +113,20 @@ def answer(question: str, task_class: str, config: dict[str, Any], **arguments: 
     except Exception as error:
         traceback.print_exc()
         found = {"error": _reason(error), "mistake": isinstance(error, UserError)}
-    unit = 1 if sys.platform == "darwin" else 1024
-    found["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    found["memory"] = _peak_memory()
     found["warnings"] = warnings.messages
     reply.write(json.dumps(found))
     reply.close()
+
+
+def _peak_memory() -> int:
+    """The largest resident memory of this process, in bytes."""
+    with contextlib.suppress(OSError):
+        # Its own: on Linux, `getrusage` begins with that of the process that started it.
+        status = Path("/proc/self/status").read_text()
+        return int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def survey(task: Task, splits: str | None = None) -> dict[str, Any]:

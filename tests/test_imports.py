@@ -36,6 +36,7 @@ RANKS = {
 NEIGHBOURS = {
     ("export", "serving"),
     ("training", "learner"),
+    ("checkpoints", "folders"),
     ("tuning", "processes"),
     ("processes", "training"),
 }

@@ -103,7 +103,7 @@ def test_a_trial_never_reads_the_test_split(reviews, tmp_path, monkeypatch):
 
 def test_a_dev_metric_that_is_no_number_is_an_error(reviews, tmp_path, monkeypatch):
     def learn(task, run, splits):
-        return training.Learnt(None, splits, {"val_log_loss": [float("nan")]})
+        return training.Learnt(None, splits, {"val_log_loss": [float("nan")]}, seconds=1.0)
 
     monkeypatch.setattr(training, "learn", learn)
     with pytest.raises(UserError, match="log_loss=nan"):

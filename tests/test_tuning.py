@@ -53,7 +53,7 @@ def trained(monkeypatch):
         if question == "survey":
             return {"metric": "log_loss", "mode": "min", "data": config["data"]}
         asked.append(config)
-        (Path(run) / "checkpoints").mkdir(parents=True)
+        (Path(run) / "checkpoints").mkdir(parents=True, exist_ok=True)
         outcome = trained.outcome(config, len(asked))
         return {"score": None, "epochs": None, "error": None, "memory": 2**30} | outcome
 
