@@ -22,7 +22,8 @@ With the largest in place of the sum of `exp`, the messages find the best sequen
 What holds for all functions here: a step that the mask calls invalid is skipped, wherever it is, so
 that its neighbours follow each other. A sequence without valid steps is the empty one, with score 0
 and probability 1. A score of -inf, in the emissions, transitions, start or end, forbids what has
-it. All is computed in float32 at least.
+it. All is computed in float32 at least. (On Nvidia GPUs TensorFlow rounds what goes into a matrix
+product to TF32, unless `tf.config.experimental.enable_tensor_float_32_execution(False)` is called.)
 """
 
 from typing import NamedTuple
@@ -158,7 +159,7 @@ def viterbi(emissions, transitions, start_scores=None, end_scores=None, mask=Non
 
     Returns:
         The tags, int32 tensor, `[batch, time]`, 0 at invalid steps, and their scores, float tensor,
-        `[batch]`; -inf where every sequence is forbidden.
+        `[batch]`; -inf where every sequence is forbidden, whose tags mean nothing.
 
     Example:
 
@@ -192,7 +193,7 @@ def viterbi(emissions, transitions, start_scores=None, end_scores=None, mask=Non
     return tags, _sequence_score(scores, front, tags)
 
 
-def n_best(emissions, k, transitions, start_scores=None, end_scores=None, mask=None):
+def n_best(emissions, k: int, transitions, start_scores=None, end_scores=None, mask=None):
     """Finds the k sequences of the highest scores.
 
     Args:
@@ -225,7 +226,7 @@ def n_best(emissions, k, transitions, start_scores=None, end_scores=None, mask=N
     steps = front.take(fixed.emissions)  # [steps, batch, tags]
 
     def choices(before, emission, messages):
-        """The k best ways on from each of some scores `[..., tags]`, and how good they are."""
+        """How good the k best ways on are from each row of `before`, and which they are."""
         after = _level(emission[..., None] + messages, axes=(-2, -1))  # [batch, tags, k]
         after = after[:, None] + before[..., None]  # [batch, from, tags, k]
         after = ops.reshape(after, (front.batch, -1, num_tags * k))
@@ -487,8 +488,11 @@ class CRFLoss(_OfCRF, keras.losses.Loss):
 
     A row's loss is `log Z - score(tags)` over its valid steps, in nats for the whole sequence; a
     row without valid steps is not counted in the mean. A step is valid if the mask that came with
-    the output, if any, says so, its tag is not negative, and its sample weight is not 0.
-    A loaded `.keras` file finds the layer again, if the model is functional or sequential.
+    the output, if any, says so, its tag is not negative, and its sample weight is not 0. A tag
+    that the layer does not have makes the loss infinite.
+
+    In a loaded `.keras` file the loss finds its layer again, if the model is functional or
+    sequential; otherwise it says that the model must be compiled again.
 
     Args:
         crf: The `CRF` layer, of the model that is trained.
@@ -831,7 +835,7 @@ def _by_logarithms(scores, front, steps):
 
     def step(message, emissions):
         after = _level(message + emissions)  # [batch, 2, tags]
-        return ops.squeeze(_logsumexp(after[..., None, :] + edges, -1), -1)
+        return ops.logsumexp(after[..., None, :] + edges, axis=-1)
 
     first = _repeat(ops.stack([scores.start, scores.end]), front.batch)  # [batch, 2, tags]
     messages, _ = _chain(step, first, both)  # [steps, batch, 2, tags]
@@ -841,7 +845,7 @@ def _by_logarithms(scores, front, steps):
     backward = front.reverse(messages[:, :, 1])  # [steps, batch, tags]
     valid = front.valid[..., None]  # [steps, batch, 1]
     log_z = ops.sum(ops.where(valid, top, ops.zeros_like(top)), axis=(0, 2))  # [batch]
-    log_z += ops.squeeze(_logsumexp(front.last(forward) + scores.end, -1), -1)
+    log_z += ops.logsumexp(front.last(forward) + scores.end, axis=-1)
     tags = _share(forward + backward, -1)
     after = steps + backward
 
@@ -894,11 +898,6 @@ def _peak(values, axes=None):
 def _level(values, axes=-1):
     """Moves the largest value to 0, which leaves more digits to the differences."""
     return values - _peak(values, axes)
-
-
-def _logsumexp(values, axes):
-    peak = _peak(values, axes)
-    return ops.log(ops.sum(ops.exp(values - peak), axis=axes, keepdims=True)) + peak
 
 
 def _share(values, axes):
