@@ -1,16 +1,20 @@
-"""The recurrent mathematics as Keras layers: cells, sequence layers, stacks and pooling."""
+"""The recurrent mathematics as Keras layers: cells, sequence layers, stacks, pooling, a CRF."""
 
 from rnnapps.layers.bidirectional import Bidirectional
 from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell
+from rnnapps.layers.crf import CRF, CRFAccuracy, CRFLoss
 from rnnapps.layers.pooling import SequencePooling
 from rnnapps.layers.recurrent import GRU, LSTM, RNN, Elman, Jordan
 from rnnapps.layers.stack import recurrent_stack
 
 __all__ = [
+    "CRF",
     "GRU",
     "LSTM",
     "RNN",
     "Bidirectional",
+    "CRFAccuracy",
+    "CRFLoss",
     "Elman",
     "ElmanCell",
     "GRUCell",

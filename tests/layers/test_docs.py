@@ -13,13 +13,14 @@ from rnnapps import layers
 
 PAGE = Path(__file__).parents[2] / "docs" / "equations.md"
 CELLS = (layers.LSTMCell(1), layers.GRUCell(1))
-MODULES = ("bidirectional", "cells", "pooling", "recurrent", "stack")
+MODULES = ("bidirectional", "cells", "crf", "pooling", "recurrent", "stack")
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     module = importlib.import_module(f"rnnapps.layers.{name}")
-    names = {"keras": keras, **{public: getattr(layers, public) for public in layers.__all__}}
+    public = {name: getattr(layers, name) for name in layers.__all__}
+    names = {"keras": keras, **vars(module), **public}
     result = doctest.testmod(module, globs=names)
     assert result.attempted > 0
     assert result.failed == 0

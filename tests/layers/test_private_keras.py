@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras.src import backend
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+from keras.src.saving import serialization_lib
 
 from rnnapps.layers import ElmanCell
 
@@ -80,3 +81,14 @@ def test_a_layer_knows_whether_its_call_has_a_training_argument():
 def test_a_mask_is_attached_to_a_tensor():
     masked = keras.layers.Masking()(np.where(MASK[..., None], X, 0))
     np.testing.assert_array_equal(masked._keras_mask, MASK)
+    np.testing.assert_array_equal(backend.get_keras_mask(masked), MASK)
+    assert backend.get_keras_mask(keras.ops.ones((2, 3))) is None
+
+
+def test_an_object_of_a_file_is_found_by_its_number():
+    layer = ElmanCell(2)
+    config = {**keras.saving.serialize_keras_object(layer), "shared_object_id": 1}
+    with serialization_lib.ObjectSharingScope():
+        serialization_lib.record_object_after_deserialization(layer, 1)
+        assert keras.saving.deserialize_keras_object(config) is layer
+    assert keras.saving.deserialize_keras_object(config) is not layer
