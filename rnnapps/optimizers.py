@@ -1,8 +1,12 @@
 """Adam that keeps a running mean of the weights, and what it needs on several devices."""
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
+
+# Variables of so many values take their step compiled, in one pass; smaller ones are not worth it.
+_LARGE = 2**18
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
@@ -64,15 +68,15 @@ class AveragingAdam(keras.optimizers.Adam):
         if not self.built:
             self.build(list(trainable_variables))
         known = [i for i, gradient in enumerate(grads) if gradient is not None]
-        summed = _sum_over_replicas([tf.convert_to_tensor(grads[i]) for i in known])
-        norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in summed))
+        summed = _sum_over_replicas([grads[i] for i in known])
+        norm = ops.sqrt(2 * sum(tf.nn.l2_loss(_values(gradient)) for gradient in summed))
         self.gradient_norm.assign(norm)
         if self.clip_norm:
             scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
-            summed = [gradient * scale for gradient in summed]
+            summed = [_scaled(gradient, scale) for gradient in summed]
         grads = list(grads)
         for i, gradient in zip(known, summed, strict=True):
-            grads[i] = gradient
+            grads[i] = tf.convert_to_tensor(gradient)
         super().apply(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
@@ -80,11 +84,26 @@ class AveragingAdam(keras.optimizers.Adam):
 
     def update_step(self, gradient, variable, learning_rate):
         """Takes Adam's step and moves the average after it."""
-        super().update_step(gradient, variable, learning_rate)
         average = self.averages[self._get_variable_index(variable)]
         step = ops.cast(self.iterations, variable.dtype)
         weight = 1 - ops.minimum(ops.cast(self.momentum, variable.dtype), step / (step + 9))
-        self.assign_add(average, ops.multiply(ops.subtract(variable, average), weight))
+        if self.amsgrad or np.prod(variable.shape) < _LARGE:
+            super().update_step(gradient, variable, learning_rate)
+            self.assign_add(average, ops.multiply(ops.subtract(variable, average), weight))
+            return
+        index = self._get_variable_index(variable)
+        kept = (variable, self._momentums[index], self._velocities[index], average)
+        powers = [ops.power(ops.cast(b, variable.dtype), step + 1) for b in self._betas]
+        rate = ops.cast(learning_rate, variable.dtype)
+        rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
+        values = (tf.convert_to_tensor(v) for v in (*kept, gradient, rate, weight))
+        stepped = _adam_step(*values, *self._betas, self.epsilon)
+        for one, value in zip(kept, stepped, strict=True):
+            self.assign(one, value)
+
+    @property
+    def _betas(self):
+        return self.beta_1, self.beta_2
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
@@ -109,8 +128,42 @@ class LossScaling(keras.optimizers.LossScaleOptimizer):
     def check_finite(self, grads):
         """Returns whether the gradients of all replicas are finite."""
         infinite = ops.cast(ops.logical_not(super().check_finite(grads)), "float32")
-        return ops.equal(_sum_over_replicas(infinite), 0)
+        return ops.equal(_sum_over_replicas([infinite])[0], 0)
 
 
-def _sum_over_replicas(tensors):
-    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+@tf.function(jit_compile=True, autograph=False)
+def _adam_step(variable, momentum, velocity, average, gradient, rate, weight, beta_1, beta_2, eps):
+    """Returns the four after a step, in one pass over their values."""
+    momentum += (gradient - momentum) * (1 - beta_1)
+    velocity += (tf.square(gradient) - velocity) * (1 - beta_2)
+    variable -= rate * momentum / (tf.sqrt(velocity) + eps)
+    average += (variable - average) * weight
+    return variable, momentum, velocity, average
+
+
+def _sum_over_replicas(gradients):
+    """Adds up the replicas' gradients; of one replica, those of an embedding stay sparse."""
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return [_merged(gradient) for gradient in gradients]
+    dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, dense)
+
+
+def _merged(gradient):
+    """Adds up the rows of a sparse gradient that belong together."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return tf.convert_to_tensor(gradient)
+    indices, places = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(indices))
+    return tf.IndexedSlices(values, indices, gradient.dense_shape)
+
+
+def _values(gradient):
+    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+def _scaled(gradient, scale):
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
+    return gradient * scale
