@@ -1,4 +1,4 @@
-"""On which devices a model is trained, and batches that divide evenly among them."""
+"""On which devices a model is trained, and how they share its batches."""
 
 import contextlib
 import re
@@ -40,29 +40,17 @@ def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf
     """Gives each of a strategy's replicas an equal part of every batch.
 
     Args:
-        batches: batches `(inputs, targets, weights)`.
+        batches: batches of a size that the replicas divide.
         strategy: the strategy.
 
     Returns:
-        The batches for `strategy.run`. One whose size the replicas do not divide is filled up with
-        copies of its last example, of weight 0.
+        The batches for `strategy.run`.
     """
-    replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
+    if strategy.num_replicas_in_sync == 1:
         return batches
-
-    def fill(inputs, targets, weights):
-        size = tf.shape(weights)[0]
-        more = -size % replicas
-        rows = tf.minimum(tf.range(size + more), size - 1)  # [size + more]
-        inputs, targets = tf.nest.map_structure(lambda v: tf.gather(v, rows), (inputs, targets))
-        weights = tf.pad(weights, [[0, more]] + [[0, 0]] * (weights.shape.rank - 1))
-        return inputs, targets, weights
-
     options = tf.data.Options()  # there is one machine, whose replicas share each batch
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    filled = batches.map(fill).prefetch(tf.data.AUTOTUNE).with_options(options)
-    return strategy.experimental_distribute_dataset(filled)
+    return strategy.experimental_distribute_dataset(batches.with_options(options))
 
 
 def _named(devices: str) -> list[str]:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rnnapps.data.batching import full_batches
 from rnnapps.devices import shared_out
 from rnnapps.optimizers import AveragingAdam, LossScaling
 from rnnapps.tasks.task import Task
@@ -34,6 +35,8 @@ class Learner:
     def __init__(self, task: Task, strategy: tf.distribute.Strategy):
         config = task.config
         self._strategy = strategy
+        replicas = strategy.num_replicas_in_sync
+        self._batch_size = -(-config.batch_size // replicas) * replicas
         keras.utils.set_random_seed(config.seed)
         with strategy.scope():
             with precision(config.precision):
@@ -64,7 +67,7 @@ class Learner:
             The batch's loss and the global norm of its gradient, float32 `[2]`; where loss scaling
             skipped the step, the norm is NaN. Nothing waits for the values.
         """
-        shared = shared_out(batches, self._strategy)
+        shared = shared_out(full_batches(batches, self._batch_size), self._strategy)
         if self._run is None:
             # One graph for all shapes. If it grew with those that come along, a step would be
             # rounded in another way in a run that had been stopped before.

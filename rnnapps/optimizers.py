@@ -5,8 +5,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-# Variables of so many values take their step compiled, in one pass; smaller ones are not worth it.
-_LARGE = 2**18
+# From so many values on a variable's step is compiled; smaller ones are not worth it.
+LARGE = 2**18
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
@@ -31,10 +31,10 @@ class AveragingAdam(keras.optimizers.Adam):
             weights. Defaults to 0.998.
         clip_norm: the global norm to which a longer gradient is shortened; 0 for any. Defaults
             to 0.
-        **kwargs: the further arguments of `keras.optimizers.Adam`.
+        **kwargs: the further arguments of `keras.optimizers.Adam`, except for `amsgrad`.
 
     Raises:
-        ValueError: `momentum` is not in [0, 1), or `clip_norm` is below 0.
+        ValueError: `momentum` is not in [0, 1), `clip_norm` is below 0, or `amsgrad` is asked for.
 
     Example:
     >>> optimizer = AveragingAdam(0.01, momentum=0.9, clip_norm=1.0)
@@ -47,6 +47,8 @@ class AveragingAdam(keras.optimizers.Adam):
             raise ValueError(f"`momentum` must be in [0, 1). Received: momentum={momentum}")
         if clip_norm < 0:
             raise ValueError(f"`clip_norm` must not be below 0. Received: clip_norm={clip_norm}")
+        if kwargs.get("amsgrad"):
+            raise ValueError("`amsgrad` is not offered. Received: amsgrad=True")
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
         self.clip_norm = clip_norm
@@ -84,26 +86,20 @@ class AveragingAdam(keras.optimizers.Adam):
 
     def update_step(self, gradient, variable, learning_rate):
         """Takes Adam's step and moves the average after it."""
-        average = self.averages[self._get_variable_index(variable)]
-        step = ops.cast(self.iterations, variable.dtype)
-        weight = 1 - ops.minimum(ops.cast(self.momentum, variable.dtype), step / (step + 9))
-        if self.amsgrad or np.prod(variable.shape) < _LARGE:
-            super().update_step(gradient, variable, learning_rate)
-            self.assign_add(average, ops.multiply(ops.subtract(variable, average), weight))
-            return
         index = self._get_variable_index(variable)
-        kept = (variable, self._momentums[index], self._velocities[index], average)
-        powers = [ops.power(ops.cast(b, variable.dtype), step + 1) for b in self._betas]
-        rate = ops.cast(learning_rate, variable.dtype)
+        kept = (variable, self._momentums[index], self._velocities[index], self.averages[index])
+        steps, rate, momentum, *decays = (
+            ops.cast(value, variable.dtype)
+            for value in (self.iterations, learning_rate, self.momentum, self.beta_1, self.beta_2)
+        )
+        powers = [decay ** (steps + 1) for decay in decays]
         rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
-        values = (tf.convert_to_tensor(v) for v in (*kept, gradient, rate, weight))
-        stepped = _adam_step(*values, *self._betas, self.epsilon)
+        weight = 1 - ops.minimum(momentum, steps / (steps + 9))
+        values = map(tf.convert_to_tensor, (*kept, ops.cast(gradient, variable.dtype)))
+        step = _compiled_step if np.prod(variable.shape) >= LARGE else _step
+        stepped = step(*values, rate, weight, self.beta_1, self.beta_2, self.epsilon)
         for one, value in zip(kept, stepped, strict=True):
             self.assign(one, value)
-
-    @property
-    def _betas(self):
-        return self.beta_1, self.beta_2
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
@@ -131,14 +127,16 @@ class LossScaling(keras.optimizers.LossScaleOptimizer):
         return ops.equal(_sum_over_replicas([infinite])[0], 0)
 
 
-@tf.function(jit_compile=True, autograph=False)
-def _adam_step(variable, momentum, velocity, average, gradient, rate, weight, beta_1, beta_2, eps):
-    """Returns the four after a step, in one pass over their values."""
+def _step(variable, momentum, velocity, average, gradient, rate, weight, beta_1, beta_2, epsilon):
+    """Returns a variable and what is kept of it after a step."""
     momentum += (gradient - momentum) * (1 - beta_1)
     velocity += (tf.square(gradient) - velocity) * (1 - beta_2)
-    variable -= rate * momentum / (tf.sqrt(velocity) + eps)
+    variable -= rate * momentum / (tf.sqrt(velocity) + epsilon)
     average += (variable - average) * weight
     return variable, momentum, velocity, average
+
+
+_compiled_step = tf.function(_step, jit_compile=True, autograph=False)  # one pass over the values
 
 
 def _sum_over_replicas(gradients):

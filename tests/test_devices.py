@@ -22,6 +22,7 @@ import tensorflow as tf
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
 from rnnapps import devices, training
+from rnnapps.data.batching import full_batches
 from rnnapps.learner import Learner
 from rnnapps.optimizers import AveragingAdam, LossScaling
 from tests.test_training import CONFIG, small_splits
@@ -35,12 +36,13 @@ task = Sentiment(dataclasses.replace(CONFIG, batch_size=7, epochs=1, **dropout))
 task.adapt(splits["train"])
 encoded = task.encoded(splits["train"], training=True)
 
-# Batches are filled up to even sizes, and what they are filled with has no weight.
+# Batches are filled up to an even size, and what they are filled with has no weight.
 odd = task.batches(encoded, epoch=0)
 sizes = [len(weights) for *_, weights in odd]
-shared = [two.experimental_local_results(batch[2]) for batch in devices.shared_out(odd, two)]
+even = devices.shared_out(full_batches(odd, 8), two)
+shared = [two.experimental_local_results(batch[2]) for batch in even]
 assert [int(sum(map(np.sum, parts))) for parts in shared] == sizes and set(sizes) > {7}
-assert all(len(parts[0]) == len(parts[1]) == -(-n // 2) for parts, n in zip(shared, sizes))
+assert all(len(parts[0]) == len(parts[1]) == 4 for parts in shared)
 
 # An epoch of more than twenty steps.
 learners, values = [Learner(task, strategy) for strategy in (one, two)], []

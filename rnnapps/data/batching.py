@@ -165,6 +165,35 @@ def bucket_batches(
     return batches.map(weighted).prefetch(tf.data.AUTOTUNE)
 
 
+def full_batches(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
+    """Fills up smaller batches, so that each padded length has one shape only.
+
+    A shape costs a compilation, and the devices that share a batch want equal parts.
+
+    Args:
+        batches: `(inputs, targets, weights)`, as from `bucket_batches`, of at least one row.
+        size: The rows of a full batch.
+
+    Returns:
+        The batches with a known number of rows. What was missing are copies of the last row, of
+        weight 0. A batch of more rows raises `tf.errors.InvalidArgumentError`.
+
+    Example:
+        full_batches(bucket_batches(examples, tf.size, [10, 20], batch_size=64), 64)
+    """
+
+    def fill(inputs, targets, weights):
+        rows = tf.shape(weights)[0]
+        tf.debugging.assert_less_equal(rows, size, message=f"a batch of more than {size} rows")
+        taken = tf.minimum(tf.range(size), rows - 1)  # [size]
+        inputs, targets = tf.nest.map_structure(lambda v: tf.gather(v, taken), (inputs, targets))
+        of_row = tf.range(size) < rows  # [size]
+        of_row = tf.reshape(of_row, [size, *[1] * (weights.shape.rank - 1)])
+        return inputs, targets, tf.where(of_row, tf.gather(weights, taken), 0.0)
+
+    return batches.map(fill).prefetch(tf.data.AUTOTUNE)
+
+
 def _occurring(length_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The lengths that occur and how often; no steps count as one."""
     counts = np.array(length_counts, np.int64)

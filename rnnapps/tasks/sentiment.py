@@ -266,9 +266,11 @@ class Sentiment(Task):
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         true, probabilities = [], []
-        for ids, targets, _ in self.batches(self.encoded(examples)):
-            true.append(targets.numpy())
-            probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy())
+        batches = self.batches(self.encoded(examples))
+        for ids, targets, weights in batching.full_batches(batches, self.config.batch_size):
+            there = weights.numpy() > 0  # [batch]
+            true.append(targets.numpy()[there])
+            probabilities.append(tf.nn.softmax(model.predict_on_batch(ids)).numpy()[there])
         true = np.concatenate(true)  # [examples]
         probabilities = np.concatenate(probabilities)  # [examples, classes]
         if not np.isfinite(probabilities).all():

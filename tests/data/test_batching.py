@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnapps.data.batching import bucket_batches, bucket_boundaries, padding
+from rnnapps.data.batching import bucket_batches, bucket_boundaries, full_batches, padding
 
 some_counts = st.lists(st.integers(0, 9), min_size=1, max_size=11).filter(any).map(np.array)
 
@@ -152,3 +152,29 @@ def test_an_example_beyond_the_last_boundary_fails():
 
 def test_no_examples_give_no_batches():
     assert list(bucket_batches(numbered([]), num_steps, [4], 2, shuffle_seed=0)) == []
+
+
+def test_batches_are_filled_up_with_rows_of_no_weight():
+    batches = bucket_batches(numbered([2, 5, 2, 1, 6]), num_steps, [2, 6], 2)
+    full = list(full_batches(batches, 3))
+    assert {tuple(inputs["ids"].shape) for inputs, *_ in full} == {(3, 2), (3, 6)}
+    for (inputs, targets, weights), filled in zip(batches, full, strict=True):
+        size = len(weights)
+        more, more_targets, more_weights = filled
+        np.testing.assert_array_equal(more_weights, [1.0] * size + [0.0] * (3 - size))
+        for one, other in ((inputs["ids"], more["ids"]), (targets, more_targets)):
+            np.testing.assert_array_equal(other[:size], one)
+            for row in other[size:]:
+                np.testing.assert_array_equal(row, one[-1])
+
+
+def test_filled_batches_keep_weights_of_steps_and_known_sizes():
+    steps = tf.data.Dataset.from_tensors(([[1], [2]], [[3], [4]], [[0.5, 1.0], [1.0, 0.0]]))
+    full = full_batches(steps, 4)
+    assert full.element_spec[0].shape == (4, 1)
+    ((inputs, targets, weights),) = full
+    np.testing.assert_array_equal(inputs, [[1], [2], [2], [2]])
+    np.testing.assert_array_equal(targets, [[3], [4], [4], [4]])
+    np.testing.assert_array_equal(weights, [[0.5, 1.0], [1.0, 0.0], [0, 0], [0, 0]])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="more than 1 rows"):
+        list(full_batches(steps, 1))
