@@ -31,7 +31,8 @@ import numpy as np
 import tensorflow as tf
 from sst2_slice import write_slice
 
-from rnnapps import metrics, serving
+from rnnapps import serving
+from rnnapps.metrics import classification
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
 COLUMNS = (
@@ -122,7 +123,7 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
         if dev_accuracy > best:
             best, test_probabilities = dev_accuracy, model.predict(vectorise(test_texts), verbose=0)
     probabilities = np.concatenate([1 - test_probabilities, test_probabilities], axis=-1)
-    measured = metrics.classification(test_labels, probabilities)
+    measured = classification.scores(test_labels, probabilities)
     seconds, per_epoch = time.monotonic() - started, float(np.mean(epoch_seconds))
     return row("stock Keras", measured, model.count_params(), seconds, per_epoch, epochs)
 

@@ -142,9 +142,10 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     quiet = not sys.stderr.isatty() or sys.stdout.isatty()
     with tqdm.tqdm(disable=quiet) as progress:
         for batch in _batches(_inputs(flags), flags.batch_size):
-            for answer in model.predict(batch, flags.batch_size):
-                as_json = json.dumps(answer, ensure_ascii=False) if flags.json else None
-                print(as_json or task.present(answer, options))
+            for given, answer in zip(batch, model.predict(batch, flags.batch_size), strict=True):
+                meant = task.interpret(given, answer)
+                as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
+                print(as_json or task.present(given, meant, options))
             total += len(batch)
             cut += task.count_cut(task.as_examples(batch))
             progress.update(len(batch))
@@ -164,7 +165,8 @@ def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> N
     task = export.read_task(task_class, version)
     options = task_class.PredictOptions()
     for example, answer in zip(examples, serving.load(version).predict(examples), strict=True):
-        print(f"\n{example}\n  {task.present(answer, options)}")
+        meant = task.interpret(example, answer)
+        print(f"\n{example}\n  {task.present(example, meant, options)}")
 
 
 def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:

@@ -148,7 +148,7 @@ class Learner:
         total = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.reduce_sum(weights))
         with tf.GradientTape() as tape:
             outputs = _in_float32(self.model(inputs, training=True))
-            losses = self._losses_of(targets, outputs)  # as `weights`
+            losses = self._losses_of(self.model, targets, outputs)  # as `weights`
             loss = tf.reduce_sum(losses * weights) / total
             for penalty in self.model.losses:
                 loss += tf.cast(penalty, loss.dtype) / context.num_replicas_in_sync

@@ -177,6 +177,9 @@ def train(
         metrics["seconds"] = round(learnt.seconds + time.monotonic() - started, 1)
         metrics["examples"] = {name: int(s.cardinality()) for name, s in learnt.splits.items()}
         metrics["parameters"] = learnt.model.count_params()
+        for name, evaluation in evaluations.items():
+            if evaluation.errors:
+                write_text(run.path / f"errors_{name}.txt", evaluation.errors)
         write_text(run.metrics, json.dumps(metrics, indent=2) + "\n")
     log.info("%s", evaluations["test"].report)
     return learnt.model, metrics

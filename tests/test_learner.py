@@ -1,6 +1,7 @@
 """A learner's step against Keras' `fit`, its precision, and what its state holds."""
 
 import dataclasses
+import functools
 import itertools
 
 import keras
@@ -32,7 +33,7 @@ def configured(adapted, **changes):
     task, _ = adapted
     changed = Sentiment(dataclasses.replace(task.config, **changes))
     changed.labels, changed.vocabulary = task.labels, task.vocabulary
-    changed._plan_batches(task.length_counts)
+    changed.plan = task.plan
     return changed
 
 
@@ -42,7 +43,12 @@ def test_an_epoch_is_that_of_keras(adapted):
     model, objective, config = task.build(), task.objective(), task.config
     model.set_weights(learner.model.get_weights())
     adam = keras.optimizers.Adam(config.learning_rate, global_clipnorm=config.clip_norm)
-    model.compile(adam, objective.loss, weighted_metrics=objective.step_metrics, jit_compile=False)
+    model.compile(
+        adam,
+        functools.partial(objective.loss, model),
+        weighted_metrics=objective.step_metrics,
+        jit_compile=False,
+    )
     history = model.fit(batches, shuffle=False, verbose=0).history
     assert len(list(learner.steps(batches))) == len(batches)
     results = learner.results()
@@ -81,8 +87,8 @@ def test_half_precision_is_for_the_layers_alone(adapted, precision):
     task = configured(adapted, precision=precision, pooling="attention", hidden_units=3)
     objective, seen = task.objective(), set()
 
-    def watched(targets, outputs):
-        losses = objective.loss(targets, outputs)
+    def watched(model, targets, outputs):
+        losses = objective.loss(model, targets, outputs)
         seen.add((outputs.dtype, losses.dtype))
         return losses
 

@@ -31,7 +31,7 @@ learner = Learner(task, tf.distribute.get_strategy())
 for epoch in range(2):
     list(learner.steps(task.batches(encoded, epoch)))
     # Three lengths, in each of which the last batch is filled up: a way forth and a way back.
-    assert learner.num_shapes == task.padding.num_shapes == 3
+    assert learner.num_shapes == task.plan.padding.num_shapes == 3
     assert 0 < programs() <= 2 * learner.num_shapes
     assert learner.num_traces == 1
 

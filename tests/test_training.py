@@ -199,8 +199,8 @@ class Spoilt(Sentiment):
     def objective(self):
         objective = super().objective()
 
-        def loss(targets, outputs):
-            losses = objective.loss(tf.minimum(targets, 1), outputs)
+        def loss(model, targets, outputs):
+            losses = objective.loss(model, tf.minimum(targets, 1), outputs)
             return losses * tf.where(targets == 7, np.nan, 1)
 
         return dataclasses.replace(objective, loss=loss)
@@ -234,7 +234,7 @@ def test_a_gradient_that_is_not_finite_stops_before_it_is_kept(tmp_path):
         def objective(self):
             objective = super().objective()
 
-            def loss(targets, outputs):  # finite at its end, but not its slope
+            def loss(model, targets, outputs):  # finite at its end, but not its slope
                 return tf.sqrt(tf.stop_gradient(outputs[:, 0]) - outputs[:, 0]) + 1
 
             return dataclasses.replace(objective, loss=loss)

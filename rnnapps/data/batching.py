@@ -1,7 +1,8 @@
 """Batches of similar length: where the buckets end, what padding they cost, and the batches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,6 +193,85 @@ def full_batches(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
         return inputs, targets, tf.where(of_row, tf.gather(weights, taken), 0.0)
 
     return batches.map(fill).prefetch(tf.data.AUTOTUNE)
+
+
+def fits_in_memory(num_bytes: int) -> bool:
+    """Whether encoded examples of that size are kept from epoch to epoch, not encoded each time."""
+    return num_bytes < 2**30
+
+
+class Plan:
+    """How a task's examples become batches, planned once from the lengths of the training split.
+
+    Args:
+        length_counts: The number of training examples of each length, from 0: integers `[L + 1]`.
+        max_length: The length of the longest example of any split.
+        num_buckets: The largest number of padded lengths for the training examples; where none of
+            them is as long as `max_length`, that is one more.
+        batch_size: Examples a batch.
+
+    Attributes:
+        padded_lengths: The rising padded lengths.
+        padding: What they cost in an epoch of training.
+
+    Example:
+    >>> plan = Plan.of({3: 50, 9: 50}, max_length=20, num_buckets=2, batch_size=32)
+    >>> plan.padded_lengths, plan.padding.num_batches
+    ([3, 9, 20], 4)
+    """
+
+    def __init__(
+        self, length_counts: np.ndarray, max_length: int, num_buckets: int, batch_size: int
+    ):
+        self._length_counts = length_counts
+        self._batch_size = batch_size
+        self.padded_lengths = bucket_boundaries(length_counts, num_buckets)
+        if self.padded_lengths[-1] < max_length:
+            self.padded_lengths.append(max_length)
+        self.padding = padding(length_counts, self.padded_lengths, batch_size)
+
+    @classmethod
+    def of(cls, lengths: Mapping[int, int], max_length: int, *sizes: int, **named: int) -> "Plan":
+        """Plans for examples counted by length; of longer ones `max_length` steps are read."""
+        counts = np.zeros(max_length + 1, int)
+        for length, count in lengths.items():
+            counts[min(length, max_length)] += count
+        return cls(counts, max_length, *sizes, **named)
+
+    @classmethod
+    def load(cls, file: Path, *sizes: int, **named: int) -> "Plan":
+        """Reads a file of `content`; the sizes are those of the constructor."""
+        return cls(np.array(file.read_text().split(), int), *sizes, **named)
+
+    def content(self) -> bytes:
+        """Returns the counts, one a line."""
+        return "".join(f"{count}\n" for count in self._length_counts).encode()
+
+    @property
+    def num_steps(self) -> int:
+        """The steps of all training examples together, without padding."""
+        return int(self._length_counts @ np.arange(self._length_counts.size))
+
+    def batches(
+        self,
+        examples: tf.data.Dataset,
+        length: Callable[[Any], tf.Tensor],
+        shuffle_seed: Sequence[int] | None = None,
+    ) -> tf.data.Dataset:
+        """Returns `bucket_batches`; with a seed they are the training examples, so many batches."""
+        batches = bucket_batches(
+            examples, length, self.padded_lengths, self._batch_size, shuffle_seed
+        )
+        if shuffle_seed is None:
+            return batches
+        return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
+
+    def __str__(self) -> str:
+        """Tells the sizes in words."""
+        return (
+            f"batches of {self._batch_size} in {self.padding.num_shapes} padded lengths, "
+            f"{100 * self.padding.share:.1f}% of their steps padding"
+        )
 
 
 def _occurring(length_counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 def curves(
     history: Mapping[str, Sequence[float]],
-    panels: Sequence[tuple[str, str]],
+    panels: Sequence[Sequence[str]],
     monitor: str,
     mode: str,
 ) -> Figure:
@@ -16,7 +16,7 @@ def curves(
 
     Args:
         history: values by name, one an epoch; those of the dev split under `val_<name>`.
-        panels: for each panel the name of a training metric and of the dev metric beside it.
+        panels: for each panel the names of what it shows.
         monitor: the name of the dev metric that chooses the epoch.
         mode: whether the larger (`max`) or the smaller (`min`) value of it is better.
     """
@@ -25,9 +25,10 @@ def curves(
     epochs = range(1, len(chosen) + 1)
     figure = Figure(figsize=(4.5 * len(panels), 3.6), layout="constrained")
     subplots = figure.subplots(1, len(panels), squeeze=False).flat
-    for axes, (train, dev) in zip(subplots, panels, strict=True):
-        axes.plot(epochs, history[train], "o-", markersize=3, label=f"train {train}")
-        axes.plot(epochs, history[f"val_{dev}"], "o-", markersize=3, label=f"dev {dev}")
+    for axes, names in zip(subplots, panels, strict=True):
+        for name in names:
+            label = f"dev {name[4:]}" if name.startswith("val_") else f"train {name}"
+            axes.plot(epochs, history[name], "o-", markersize=3, label=label)
         axes.axvline(kept, color="0.6", linestyle=":", label="kept")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")

@@ -87,6 +87,26 @@ class TrainingConfig:
     """Write a checkpoint where the last is so many minutes old; 0 for none."""
 
 
+def settled(config: Any, num_examples: int) -> Any:
+    """Gives `batch_size` and `buckets` their values for so many training examples.
+
+    Args:
+        config: a `TrainingConfig`.
+        num_examples: the number of training examples.
+
+    Example:
+    >>> config = settled(TrainingConfig(batch_size=16), 2_500)
+    >>> config.batch_size, config.buckets
+    (16, 2)
+    """
+    batch_size, buckets = config.batch_size, config.buckets
+    if batch_size == "auto":
+        batch_size = 128 if num_examples >= 300 * 128 else 64
+    if buckets == "auto":
+        buckets = min(max(num_examples // 1000, 1), 8)
+    return dataclasses.replace(config, batch_size=batch_size, buckets=buckets)
+
+
 def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:
     """Makes a configuration from values by name.
 

@@ -12,7 +12,7 @@ from etils import epy
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
 from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -22,16 +22,15 @@ with epy.lazy_imports():
     import tensorflow as tf
     from matplotlib import figure
 
-    from rnnapps import metrics, models
+    from rnnapps import models
     from rnnapps.data import batching, labels, sources, text
     from rnnapps.data.formats import labelled
     from rnnapps.figures import confusion
+    from rnnapps.metrics import classification
 
 log = logging.getLogger("rnnapps")
 
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 128, 512
-# Encoded training texts up to this size are kept from epoch to epoch; more are encoded each time.
-_CACHED_BYTES = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +100,7 @@ class Sentiment(Task):
     config: SentimentConfig
     labels: "labels.Labels | None" = None
     vocabulary: "text.Vocabulary"
+    plan: "batching.Plan"
 
     def load(self) -> Splits:
         config = self.config
@@ -150,55 +150,32 @@ class Sentiment(Task):
         self.labels = labels.Labels(sorted(classes))
         known = text.add_affixes(words) if self._has_affixes() else words
         self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
-        max_length, batch_size = config.max_length, config.batch_size
+        max_length = config.max_length
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        if batch_size == "auto":
-            batch_size = 128 if classes.total() >= 300 * 128 else 64
-        buckets = config.buckets
-        if buckets == "auto":
-            buckets = min(max(classes.total() // 1000, 1), 8)
-        self.config = dataclasses.replace(
-            config, max_length=max_length, batch_size=batch_size, buckets=buckets
-        )
-        counts = np.zeros(max_length + 1, int)
-        for length, count in lengths.items():
-            counts[min(length, max_length)] += count
-        self._plan_batches(counts)
+        self.config = settled(dataclasses.replace(config, max_length=max_length), classes.total())
+        self.plan = batching.Plan.of(lengths, **self._sizes())
         log.info(
-            "%s training texts of %d classes; %s of %s different %s known; batches of %d in %d "
-            "padded lengths, %.1f%% of their steps padding",
+            "%s training texts of %d classes; %s of %s different %s known; %s",
             f"{classes.total():,}",
             len(classes),
             f"{len(self.vocabulary) - 2:,}",
             f"{len(known):,}",
             self._known_kind(),
-            batch_size,
-            self.padding.num_shapes,
-            100 * self.padding.share,
+            self.plan,
         )
-
-    def _plan_batches(self, length_counts: "np.ndarray") -> None:
-        """Chooses the padded lengths for training texts counted by the tokens read of them."""
-        config = self.config
-        self.length_counts = length_counts
-        self.padded_lengths = batching.bucket_boundaries(length_counts, config.buckets)
-        if self.padded_lengths[-1] < config.max_length:
-            self.padded_lengths.append(config.max_length)  # for longer texts in other splits
-        self.padding = batching.padding(length_counts, self.padded_lengths, config.batch_size)
 
     def state(self) -> Mapping[str, bytes]:
         return {
             "vocabulary.txt": self.vocabulary.content(),
             "labels.txt": self.labels.content(),
-            "length_counts.txt": text.as_lines(map(str, self.length_counts)),
+            "length_counts.txt": self.plan.content(),
         }
 
     def restore(self, directory: Path) -> None:
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
         self.labels = labels.Labels.load(directory / "labels.txt")
-        counts = text.lines_of((directory / "length_counts.txt").read_bytes())
-        self._plan_batches(np.array(counts, int))
+        self.plan = batching.Plan.load(directory / "length_counts.txt", **self._sizes())
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
@@ -209,16 +186,11 @@ class Sentiment(Task):
         return encoded.cache() if training and self._fits_in_memory() else encoded
 
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
-        batches = batching.bucket_batches(
+        return self.plan.batches(
             encoded,
             length=lambda inputs: tf.shape(inputs)[0],
-            boundaries=self.padded_lengths,
-            batch_size=self.config.batch_size,
             shuffle_seed=None if epoch is None else (self.config.seed, epoch),
         )
-        if epoch is None:
-            return batches
-        return batches.apply(tf.data.experimental.assert_cardinality(self.padding.num_batches))
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
@@ -252,10 +224,12 @@ class Sentiment(Task):
             step_metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
             monitor="log_loss",
             mode="min",
-            panels=(("loss", "log_loss"), ("accuracy", "accuracy")),
+            panels=(("loss", "val_log_loss"), ("accuracy", "val_accuracy")),
         )
 
-    def _smoothed_crossentropy(self, labels: "tf.Tensor", logits: "tf.Tensor") -> "tf.Tensor":
+    def _smoothed_crossentropy(
+        self, model: "keras.Model", labels: "tf.Tensor", logits: "tf.Tensor"
+    ) -> "tf.Tensor":
         ids = tf.cast(tf.reshape(labels, [-1]), tf.int32)  # [batch]
         return keras.losses.categorical_crossentropy(
             tf.one_hot(ids, len(self.labels)),
@@ -278,9 +252,9 @@ class Sentiment(Task):
         predicted = probabilities.argmax(-1)  # [examples]
         names = self.labels.names
         return Evaluation(
-            metrics=metrics.classification(true, probabilities),
-            report=metrics.classification_report(true, predicted, names),
-            outcomes=metrics.confusion(true, predicted, len(names)),
+            metrics=classification.scores(true, probabilities),
+            report=classification.report(true, predicted, names),
+            outcomes=classification.confusion(true, predicted, len(names)),
         )
 
     def signatures(
@@ -316,7 +290,7 @@ class Sentiment(Task):
             f"training data, with one of: {', '.join(self.labels.names)}."
         )
 
-    def present(self, answer: Mapping[str, Any], options: NoOptions) -> str:
+    def present(self, given: str, answer: Mapping[str, Any], options: NoOptions) -> str:
         return f"{answer['label']}  {max(answer['probabilities']):.3f}"
 
     def search_space(self, hp: "keras_tuner.HyperParameters") -> SentimentConfig:
@@ -355,8 +329,16 @@ class Sentiment(Task):
         }
 
     def _fits_in_memory(self) -> bool:
-        tokens = self.length_counts @ np.arange(len(self.length_counts))
-        return 4 * tokens * (5 if self._has_affixes() else 1) < _CACHED_BYTES
+        bytes_a_token = 4 * (5 if self._has_affixes() else 1)
+        return batching.fits_in_memory(bytes_a_token * self.plan.num_steps)
+
+    def _sizes(self) -> dict[str, int]:
+        config = self.config
+        return {
+            "max_length": config.max_length,
+            "num_buckets": config.buckets,
+            "batch_size": config.batch_size,
+        }
 
     def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         split = text.TOKENISERS[self.config.tokens]

@@ -27,18 +27,19 @@ class Objective:
 
     Args:
         loss: the loss of each example (or of each of its steps, as the batches' weights are), from
-            targets and the model's outputs in float32; training minimises its weighted mean.
+            the model, the targets and its outputs in float32; training minimises its weighted mean.
         step_metrics: cheap metrics of the training steps, from the same and the weights.
         monitor: the name, among `Task.evaluate`'s, of the dev metric that chooses.
         mode: whether the larger (`max`) or the smaller (`min`) value is better.
-        panels: what the training curves show: pairs of a training metric and a dev metric.
+        panels: what the training curves show together: names of training metrics, and of dev
+            metrics with `val_` before them.
     """
 
-    loss: "Callable[[Any, Any], tf.Tensor]"
+    loss: "Callable[[keras.Model, Any, Any], tf.Tensor]"
     step_metrics: "list[keras.metrics.Metric]"
     monitor: str
     mode: Literal["max", "min"]
-    panels: tuple[tuple[str, str], ...]
+    panels: tuple[tuple[str, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +48,14 @@ class Evaluation:
 
     Args:
         metrics: the task's metrics by name.
-        report: what lies behind them, for a terminal: counts, classes, errors.
+        report: what lies behind them, for a terminal: counts, classes.
+        errors: the most frequent errors, which the run folder keeps; a text of any length.
         outcomes: what the task's figures are drawn from.
     """
 
     metrics: dict[str, float]
     report: str
+    errors: str = ""
     outcomes: Any = None
 
 
@@ -170,8 +173,15 @@ class Task:
         """Returns inputs to check an export on, by signature: likely and awkward ones."""
         raise NotImplementedError
 
-    def present(self, answer: Mapping[str, Any], options: Any) -> str:
-        """Writes one answer of `serving_default`, as plain Python objects, for a terminal."""
+    def interpret(self, given: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Says what an answer of `serving_default` means for the input, as `predict` returns it.
+
+        Both are plain Python objects. By default it is the answer as it is.
+        """
+        return dict(answer)
+
+    def present(self, given: Any, answer: Mapping[str, Any], options: Any) -> str:
+        """Writes what `interpret` returned for a terminal, or for a pipe."""
         raise NotImplementedError
 
     def search_space(self, hp: "keras_tuner.HyperParameters") -> Any:

@@ -32,7 +32,7 @@ def test_curves_mark_the_epoch_that_was_kept():
         "val_accuracy": [0.6, 0.8, 0.7],
         "val_log_loss": [0.8, 0.5, 0.6],
     }
-    panels = (("loss", "log_loss"), ("accuracy", "accuracy"))
+    panels = (("loss", "val_log_loss"), ("accuracy", "val_accuracy"))
     left, right = curves(history, panels, "accuracy", "max").axes
     drawn = {line.get_label(): list(line.get_ydata()) for line in (*left.lines, *right.lines)}
     assert drawn["train loss"] == history["loss"]

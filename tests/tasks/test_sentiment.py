@@ -1,6 +1,7 @@
 """The sentiment task: what it learns, encodes and refuses, and that it learns to answer."""
 
 import dataclasses
+import functools
 import itertools
 
 import numpy as np
@@ -36,10 +37,10 @@ def test_adapt_settles_what_is_auto():
     short = splits([f"text {i}" for i in range(50)], ["a", "b"] * 25)["train"]
     task = Sentiment(SentimentConfig())
     task.adapt(short)
-    assert task.config.max_length == 128 and task.padded_lengths == [2, 128]
+    assert task.config.max_length == 128 and task.plan.padded_lengths == [2, 128]
     task = Sentiment(SentimentConfig(max_length=1))
     task.adapt(short)
-    assert task.config.max_length == 1 and task.padded_lengths == [1]
+    assert task.config.max_length == 1 and task.plan.padded_lengths == [1]
     assert sum(task.count_cut(batch) for batch in short.batch(7)) == int(short.cardinality())
 
 
@@ -49,7 +50,7 @@ def test_state_brings_the_task_back(adapted, tmp_path):
         (tmp_path / name).write_bytes(content)
     other = Sentiment(task.config)
     other.restore(tmp_path)
-    assert other.state() == task.state() and other.padded_lengths == task.padded_lengths
+    assert other.state() == task.state() and other.plan.padded_lengths == task.plan.padded_lengths
     for example in examples["test"]:
         for one, same in zip(task.encode(example), other.encode(example), strict=True):
             assert one.numpy().tolist() == same.numpy().tolist()
@@ -63,7 +64,7 @@ def test_training_batches_hold_every_example_once_in_few_shapes(adapted):
         batches = task.batches(encoded, number)
         epoch = list(batches)
         assert len(epoch) == int(batches.cardinality())
-        assert {ids.shape[1] for ids, _, _ in epoch} <= set(task.padded_lengths)
+        assert {ids.shape[1] for ids, _, _ in epoch} <= set(task.plan.padded_lengths)
         rows = [tuple(row[row > 0]) for ids, _, _ in epoch for row in ids.numpy()]
         assert len(rows) == int(examples["train"].cardinality())
         orders.append(rows)
@@ -125,7 +126,7 @@ def test_every_kind_of_model_trains_a_step_and_serves(adapted, options, tmp_path
     task = Sentiment(dataclasses.replace(base.config, **options))
     task.adapt(examples["train"])
     model = task.build()
-    model.compile("adam", task.objective().loss)
+    model.compile("adam", functools.partial(task.objective().loss, model))
     before = [weight.numpy() for weight in model.trainable_weights]
     batches = task.batches(task.encoded(examples["train"]), epoch=0)
     model.fit(batches.take(2), shuffle=False, verbose=0)

@@ -1,4 +1,4 @@
-"""The metrics of all tasks, from plain arrays to numbers."""
+"""How well classes were told apart, and how honest the probabilities are."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 from sklearn import metrics as sklearn_metrics
 
 
-def classification(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+def scores(labels: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
     """Measures a classifier's probabilities against the true classes.
 
     Args:
@@ -57,7 +57,7 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_classes: int) -> np
     return sklearn_metrics.confusion_matrix(labels, predicted, labels=range(num_classes))
 
 
-def classification_report(labels: np.ndarray, predicted: np.ndarray, names: Sequence[str]) -> str:
+def report(labels: np.ndarray, predicted: np.ndarray, names: Sequence[str]) -> str:
     """Writes precision, recall and F1 by class with the counts behind them, as a table."""
     counts = confusion(labels, predicted, len(names))  # [classes, classes]
     precision, recall, f1, _ = sklearn_metrics.precision_recall_fscore_support(

@@ -1,0 +1,1 @@
+"""What models are measured by, from plain arrays and lists to numbers."""
