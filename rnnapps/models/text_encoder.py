@@ -18,11 +18,14 @@ class TextEncoder(keras.layers.Layer):
         vocabulary_size: Number of ids, padding included.
         embedding_size: Size of an embedding.
         encoder: The `SequenceEncoder` that reads the embeddings.
-        dropout: Share of the embeddings' entries that is dropped in training. Default: 0.
+        dropout: Share of the vectors' entries that is dropped in training. Default: 0.
+        train_embedding: Whether the embeddings are trained. Default: `True`.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
-        ids: Integer tensor, `[batch, time]` or `[batch, time, features]`.
+        ids: Integer tensor, `[batch, time]` or `[batch, time, ids]`.
+        features: Float tensor, `[batch, time, features]`, which stands beside the embeddings in
+            what is read. Default: `None`, nothing.
         initial_state: List of tensors, as for the encoder. Default: `None`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
@@ -44,6 +47,7 @@ class TextEncoder(keras.layers.Layer):
         embedding_size: int,
         encoder: SequenceEncoder,
         dropout: float = 0.0,
+        train_embedding: bool = True,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -51,11 +55,13 @@ class TextEncoder(keras.layers.Layer):
         self.embedding_size = embedding_size
         self.encoder = encoder
         self.dropout = dropout
+        self.train_embedding = train_embedding
         self.supports_masking = True
         self.embedding = keras.layers.Embedding(
             vocabulary_size,
             embedding_size,
             keras.initializers.RandomUniform(-0.25, 0.25),
+            trainable=train_embedding,
             dtype=self.dtype_policy,
         )
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
@@ -65,18 +71,21 @@ class TextEncoder(keras.layers.Layer):
         """Number of features of the outputs."""
         return self.encoder.output_size
 
-    def build(self, ids_shape, initial_state_shape=None):
-        """Builds the embedding and the encoder for ids of the shape given."""
+    def build(self, ids_shape, features_shape=None, initial_state_shape=None):
+        """Builds the embedding and the encoder for ids and features of the shapes given."""
         self.embedding.build(ids_shape)
-        self.encoder.build((*ids_shape[:2], self.embedding_size))
+        size = self.embedding_size + (features_shape[-1] if features_shape else 0)
+        self.encoder.build((*ids_shape[:2], size))
 
-    def call(self, ids, initial_state=None, training=None):
+    def call(self, ids, features=None, initial_state=None, training=None):
         """Embeds and reads."""
-        embedded = self.embedding(ids)  # [batch, time, (features,) embedding_size]
+        vectors = self.embedding(ids)  # [batch, time, (ids,) embedding_size]
         if len(ids.shape) == 3:
-            embedded = ops.sum(embedded, axis=2)  # [batch, time, embedding_size]
+            vectors = ops.sum(vectors, axis=2)  # [batch, time, embedding_size]
+        if features is not None:
+            vectors = ops.concatenate([vectors, features], axis=-1)
         return self.encoder(
-            self.dropout_layer(embedded, training=training),
+            self.dropout_layer(vectors, training=training),
             mask=self.compute_mask(ids),
             initial_state=initial_state,
             training=training,
@@ -90,7 +99,7 @@ class TextEncoder(keras.layers.Layer):
         """Returns which tokens, `[batch, time]`, are not padding."""
         return ops.not_equal(ids[:, :, 0] if len(ids.shape) == 3 else ids, 0)
 
-    def compute_output_shape(self, ids_shape, initial_state_shape=None):
+    def compute_output_shape(self, ids_shape, features_shape=None, initial_state_shape=None):
         """Returns the shapes of the outputs and of the states."""
         return self.encoder.compute_output_shape((*ids_shape[:2], self.embedding_size))
 
@@ -102,6 +111,7 @@ class TextEncoder(keras.layers.Layer):
             "embedding_size": self.embedding_size,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "dropout": self.dropout,
+            "train_embedding": self.train_embedding,
         }
 
     @classmethod
