@@ -3,13 +3,14 @@
 A spec is `sample` (bundled), `tfds:NAME[/CONFIG]`, or a path that a format's reader understands.
 Whatever it is, a source is a function that starts a fresh stream of rows; it is read once in plain
 Python, to find bad rows and to count, and again each time a dataset is iterated. No corpus is ever
-held in memory.
+held in memory. A field is always one string: what is a sequence in TFDS is joined by line feeds.
 
 Parts that the data brings along (official splits, or `dev_data` and `test_data`) are kept. Each of
 the others is carved out of train by a seeded hash of the example's key.
 """
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import io
@@ -24,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 
 from rnnapps.data.formats.official import PART_NAMES, official_splits
-from rnnapps.data.formats.rows import BadRow, Row
+from rnnapps.data.formats.rows import BadRow, Row, join_items
 from rnnapps.errors import UserError
 
 log = logging.getLogger("rnnapps")
@@ -36,6 +37,7 @@ NAMED_BAD_ROWS = 5
 
 Rows = Callable[[], Iterator[Row]]
 Reader = Callable[[str], Iterator[Row]]
+Converter = Callable[[Rows, str], Iterator[Row]]
 
 
 def load_splits(
@@ -43,8 +45,10 @@ def load_splits(
     *,
     read: Reader,
     sample: str,
-    fields: Mapping[str, str],
+    fields: Mapping[str, str | None],
     key: str,
+    sequences: bool = False,
+    convert: Converter | None = None,
     dev_data: str | None = None,
     test_data: str | None = None,
     splits: str = "80/10/10",
@@ -63,8 +67,12 @@ def load_splits(
         data: A data spec.
         read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
         sample: The bundled TFDS builder that `sample` stands for; its features are the fields.
-        fields: The examples' fields, each with the TFDS feature that it is read from.
+        fields: The examples' fields, each with the TFDS feature that it is read from; None for
+            what `read` and `convert` find out themselves.
         key: The field that decides the split.
+        sequences: Whether the TFDS features are sequences, to be joined by line feeds.
+        convert: Makes of the rows of TFDS data, given how to start reading them and what they are
+            (`"tfds:NAME SPLIT"`), rows such as `read` gives; where None, they are such rows.
         dev_data: A data spec whose dev split, or all of it where it has no splits, becomes dev.
         test_data: The same for test.
         splits: Shares of train, dev and test.
@@ -79,13 +87,16 @@ def load_splits(
         UserError: A spec cannot be read, holds bad rows, or leaves a split without examples.
     """
     shares = parse_shares(splits)
-    sources = _resolve(data, read, sample, fields)
+    resolve = functools.partial(
+        _resolve, read=read, sample=sample, fields=fields, sequences=sequences, convert=convert
+    )
+    sources = resolve(data)
     for part, spec in (("dev", dev_data), ("test", test_data)):
         if spec is None:
             continue
         if part in sources:
             log.warning("The %s split of %s is not used: %s replaces it.", part, data, spec)
-        given = _resolve(spec, read, sample, fields)
+        given = resolve(spec)
         if part not in given and len(given) > 1:
             raise UserError(f"{spec} has no {part} split; it has: {', '.join(given)}")
         sources[part] = given.get(part) or given["train"]
@@ -97,7 +108,9 @@ def load_all(
     *,
     read: Reader,
     sample: str,
-    fields: Mapping[str, str],
+    fields: Mapping[str, str | None],
+    sequences: bool = False,
+    convert: Converter | None = None,
     on_bad_row: str = "stop",
 ) -> tf.data.Dataset:
     """Loads every example of a spec, in the order of its splits and rows.
@@ -106,7 +119,9 @@ def load_all(
         data: A data spec.
         read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
         sample: The bundled TFDS builder that `sample` stands for.
-        fields: The examples' fields, each with the TFDS feature that it is read from.
+        fields: The examples' fields, each with the TFDS feature that it is read from, or None.
+        sequences: Whether the TFDS features are sequences, to be joined by line feeds.
+        convert: As for `load_splits`.
         on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
 
     Returns:
@@ -115,7 +130,9 @@ def load_all(
     Raises:
         UserError: The spec cannot be read, or holds bad rows or no examples.
     """
-    sources = _resolve(data, read, sample, fields)
+    sources = _resolve(
+        data, read=read, sample=sample, fields=fields, sequences=sequences, convert=convert
+    )
 
     def rows() -> Iterator[Row]:
         return itertools.chain.from_iterable(sources[part]() for part in PARTS if part in sources)
@@ -136,7 +153,8 @@ def from_lists(
     """Splits examples that are in memory, by the same hash as `load_splits`.
 
     Args:
-        fields: The fields' values, all as many; what is not a string is turned into one.
+        fields: The fields' values, all as many; what is not a string is turned into one. Of tagged
+            sentences, `rnnapps.data.tagged.as_fields` makes them.
         key: The field that decides the split.
         splits: Shares of train, dev and test.
         seed: Draws another division.
@@ -301,15 +319,29 @@ def _as_arrays(chunk: Mapping[str, list[bytes]]) -> dict[str, np.ndarray]:
     return {field: np.array(values, dtype=object) for field, values in chunk.items()}
 
 
-def _resolve(spec: str, read: Reader, sample: str, fields: Mapping[str, str]) -> dict[str, Rows]:
+def _resolve(
+    spec: str,
+    *,
+    read: Reader,
+    sample: str,
+    fields: Mapping[str, str | None],
+    sequences: bool,
+    convert: Converter | None,
+) -> dict[str, Rows]:
     """Finds a spec's official parts; `{"train": rows}` where it has none."""
+    features = {field: feature for field, feature in fields.items() if feature is not None}
     if spec == "sample":
         module = f"rnnapps.data.datasets.{sample}.{sample}_dataset_builder"
         return _tfds_sources(
-            spec, lambda: importlib.import_module(module).Builder(), {name: name for name in fields}
+            spec,
+            lambda: importlib.import_module(module).Builder(),
+            {field: field for field in features},
+            sequences,
+            convert,
         )
     if spec.startswith("tfds:"):
-        return _tfds_sources(spec, lambda: _tfds().builder(spec.removeprefix("tfds:")), fields)
+        name = spec.removeprefix("tfds:")
+        return _tfds_sources(spec, lambda: _tfds().builder(name), features, sequences, convert)
     official = official_splits(spec) or {"train": spec}
     return {part: lambda path=path: read(path) for part, path in official.items()}
 
@@ -322,7 +354,13 @@ def _tfds():
     return tfds
 
 
-def _tfds_sources(spec: str, make: Callable, fields: Mapping[str, str]) -> dict[str, Rows]:
+def _tfds_sources(
+    spec: str,
+    make: Callable,
+    fields: Mapping[str, str],
+    sequences: bool,
+    convert: Converter | None,
+) -> dict[str, Rows]:
     """Prepares a TFDS builder and finds its parts."""
     tfds = _tfds()
     try:
@@ -341,18 +379,21 @@ def _tfds_sources(spec: str, make: Callable, fields: Mapping[str, str]) -> dict[
         if feature not in features:
             there = ", ".join(features)
             raise UserError(f"no feature {feature!r} in {spec}; its features are: {there}")
-        if features[feature].shape != ():
-            raise UserError(f"feature {feature!r} of {spec} is not a text or a label")
+        if features[feature].shape != ((None,) if sequences else ()):
+            wanted = "a sequence of texts or labels" if sequences else "a text or a label"
+            raise UserError(f"feature {feature!r} of {spec} is not {wanted}")
     parts = {PART_NAMES[split]: split for split in builder.info.splits if split in PART_NAMES}
     if "train" not in parts:
         raise UserError(f"{spec} has no train split; it has: {', '.join(builder.info.splits)}")
-    return {
-        part: lambda split=split: _tfds_rows(spec, builder, split, fields)
-        for part, split in parts.items()
-    }
+    sources = {}
+    for part, split in parts.items():
+        place = f"{spec} {split}"
+        rows = functools.partial(_tfds_rows, place, builder, split, fields)
+        sources[part] = functools.partial(convert, rows, place) if convert else rows
+    return sources
 
 
-def _tfds_rows(spec: str, builder, split: str, fields: Mapping[str, str]) -> Iterator[Row]:
+def _tfds_rows(place: str, builder, split: str, fields: Mapping[str, str]) -> Iterator[Row]:
     names = {
         field: getattr(builder.info.features[feature], "names", None)
         for field, feature in fields.items()
@@ -361,20 +402,22 @@ def _tfds_rows(spec: str, builder, split: str, fields: Mapping[str, str]) -> Ite
         lambda example: {field: example[feature] for field, feature in fields.items()}
     )
     number = 0
-    for batch in examples.batch(CHUNK_ROWS).as_numpy_iterator():
+    for batch in examples.ragged_batch(CHUNK_ROWS).as_numpy_iterator():
         for values in zip(*(batch[field].tolist() for field in fields), strict=True):
             number += 1
             try:
                 yield {
-                    field: _tfds_text(value, names[field])
+                    field: _tfds_field(value, names[field])
                     for field, value in zip(fields, values, strict=True)
                 }
             except ValueError as error:
                 reason = "not UTF-8 text" if isinstance(error, UnicodeError) else str(error)
-                yield BadRow(f"{spec} {split}", number, reason)
+                yield BadRow(place, number, reason)
 
 
-def _tfds_text(value: bytes | int | float, names: list[str] | None) -> str:
+def _tfds_field(value, names: list[str] | None) -> str:
+    if isinstance(value, list | np.ndarray):  # A list where the batch's are equally long.
+        return join_items(_tfds_field(item, names) for item in value)
     if names is not None:
         if value < 0:
             raise ValueError("no label")

@@ -8,6 +8,8 @@
 `O` is outside in all of them. A type may hold anything, hyphens too.
 """
 
+import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -35,6 +37,54 @@ class Allowed(NamedTuple):
     end: np.ndarray  # [tags]
 
 
+class Evidence(NamedTuple):
+    """A tag that only one scheme has at its place; sentences and positions count from 0."""
+
+    sentence: int
+    position: int
+    tag: str
+
+
+class MisplacedTag(UserError):
+    """A tag that a scheme does not have at its place.
+
+    Attributes:
+        tag: the tag.
+        position: its position in the sentence, counted from 0.
+        fault: what is wrong, without the position.
+    """
+
+    def __init__(self, tag: str, position: int, scheme: str, reason: str):
+        self.tag, self.position = tag, position
+        self.fault = f"not {scheme}: {tag!r}, {reason}"
+        super().__init__(
+            f"the tags are not {scheme}. Received: {tag!r} at position {position}, {reason}"
+        )
+
+
+class MixedSchemes(UserError):
+    """A corpus of which one part is IOB1 and no IOB2, and another the other way round.
+
+    Attributes:
+        iob1: the first tag that only IOB1 has at its place.
+        iob2: the first tag that only IOB2 has at its place.
+    """
+
+    def __init__(self, iob1: Evidence, iob2: Evidence):
+        self.iob1, self.iob2 = iob1, iob2
+        places = [f"sentence {at.sentence}, position {at.position}" for at in (iob1, iob2)]
+        super().__init__(self.told(*places))
+
+    def told(self, iob1_place: str, iob2_place: str) -> str:
+        """Words the message with the two tags' places, such as a file and a line."""
+        expected = f"I-{self.iob2.tag[2:]}"
+        return (
+            f"the tags mix iob1 and iob2. Received: {iob1_place}: {self.iob1.tag!r} begins an "
+            f"entity, as in iob1 only; {iob2_place}: {self.iob2.tag!r}, which iob1 writes "
+            f"{expected!r}.\nscheme=iob1 reads both, scheme=iob2 names each tag that is not iob2"
+        )
+
+
 def spans(tags: Sequence[str], scheme: str) -> list[Span]:
     """Reads the entities of a sentence.
 
@@ -46,7 +96,7 @@ def spans(tags: Sequence[str], scheme: str) -> list[Span]:
         The entities, in the order of the tokens.
 
     Raises:
-        UserError: a tag that the scheme does not have there; it names the tag and its position,
+        MisplacedTag: a tag that the scheme does not have there; it names the tag and its position,
             counted from 0.
 
     Example:
@@ -56,16 +106,19 @@ def spans(tags: Sequence[str], scheme: str) -> list[Span]:
     _check_scheme(scheme, _PREFIXES)
     found, start, before = [], None, "O"
     for position, tag in enumerate([*tags, "O"]):
+        if tag == before == "O":
+            continue
         at_end = position == len(tags)
         if not at_end and not _is_tag(tag, scheme):
-            raise _misplaced(tag, position, scheme, "which is not a tag of the scheme")
+            raise MisplacedTag(tag, position, scheme, "which is not a tag of the scheme")
         if not _may_follow(before, tag, scheme):
             if at_end:
-                raise _misplaced(before, position - 1, scheme, "which the sentence cannot end with")
+                reason = "which the sentence cannot end with"
+                raise MisplacedTag(before, position - 1, scheme, reason)
             reason = "with which a sentence cannot begin"
             if position > 0:
                 reason = f"which cannot follow {before!r}"
-            raise _misplaced(tag, position, scheme, reason)
+            raise MisplacedTag(tag, position, scheme, reason)
         if start is not None and not _goes_on(before, tag, scheme):
             found.append(Span(start, position, before[2:]))
             start = None
@@ -122,7 +175,8 @@ def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
         One tag a token.
 
     Raises:
-        UserError: as for `spans`.
+        MisplacedTag: as for `spans`.
+        UserError: one of the two schemes is `"none"`.
 
     Example:
     >>> convert(["I-PER", "I-PER", "B-PER", "O"], "iob1", "iobes")
@@ -148,14 +202,14 @@ def validate(tags: Sequence[str], scheme: str) -> None:
         scheme: `"iob1"`, `"iob2"`, `"iobes"` or `"none"`, which all tags follow.
 
     Raises:
-        UserError: as for `spans`.
+        MisplacedTag: as for `spans`.
 
     Example:
     >>> validate(["O", "I-PER"], "iob2")
     Traceback (most recent call last):
     ...
-    rnnapps.errors.UserError: the tags are not iob2. Received: 'I-PER' at position 1, which cannot \
-follow 'O'
+    rnnapps.data.tagging_schemes.MisplacedTag: the tags are not iob2. Received: 'I-PER' \
+at position 1, which cannot follow 'O'
     """
     _check_scheme(scheme, SCHEMES)
     if scheme != "none":
@@ -165,40 +219,50 @@ follow 'O'
 def detect(sentences: Iterable[Sequence[str]]) -> str:
     """Finds out which scheme the tags of a corpus follow.
 
-    One sentence that is not IOB2 makes a corpus of `I-`, `B-` and `O` IOB1, which all of them are.
+    The tags of entities are `B-`, `I-`, `E-` or `S-` and a type. Where fewer than half of the tags
+    other than `O` look like that, the corpus has no scheme; otherwise what does not is taken for a
+    mistake and decides nothing. `E-` and `S-` are of IOBES only. Of `B-` and `I-` alone, an entity
+    that begins with `I-` is IOB1's, and a `B-` that no entity of its type stands before is IOB2's;
+    fewer than one in a hundred of the other kind are mistakes too (CoNLL-2002's Spanish has one).
 
     Args:
         sentences: the tags of each sentence.
 
     Returns:
-        `"iob2"` if all sentences follow it, or else `"iobes"`, or else `"iob1"`, or else `"none"`.
+        `"none"`, `"iobes"`, `"iob1"` or `"iob2"`, which is also what a corpus of `O` alone has. The
+        sentences need not all follow it: `validate` tells.
 
     Raises:
-        UserError: tags with the prefixes of IOBES that do not follow it; it names the sentence,
-            counted from 0, the tag and its position.
+        MixedSchemes: some entities begin as in IOB1 only, and others as in IOB2 only.
 
     Example:
     >>> detect([["I-PER", "O"], ["O", "I-LOC", "B-LOC"]])
     'iob1'
     """
-    prefixes, follows_iob2, iobes_fault = set(), True, None
+    num_tags = num_of_entities = 0
+    is_iobes = False
+    first: dict[str, Evidence] = {}
+    counts: Counter[str] = Counter()
     for number, tags in enumerate(sentences):
-        for tag in tags:
-            if not _is_tag(tag, "iobes"):
-                return "none"
-            prefixes.add(tag[0])
-        if follows_iob2:
-            follows_iob2 = _fault(tags, "iob2") is None
-        if iobes_fault is None:
-            fault = _fault(tags, "iobes")
-            iobes_fault = fault and f"{fault} (sentence {number})"
-    if follows_iob2:
-        return "iob2"
-    if not prefixes & {"E", "S"}:
-        return "iob1"
-    if iobes_fault:
-        raise UserError(iobes_fault)
-    return "iobes"
+        inside = [tag for tag in tags if tag != "O"]
+        of_entities = [tag for tag in inside if _is_tag(tag, "iobes")]
+        num_tags += len(inside)
+        num_of_entities += len(of_entities)
+        is_iobes = is_iobes or any(tag[0] in "ES" for tag in of_entities)
+        if not inside or len(of_entities) < len(inside):
+            continue
+        for position, (before, tag) in enumerate(itertools.pairwise(["O", *tags])):
+            if tag != "O" and before[2:] != tag[2:]:
+                scheme = "iob1" if tag[0] == "I" else "iob2"
+                first.setdefault(scheme, Evidence(number, position, tag))
+                counts[scheme] += 1
+    if 2 * num_of_entities < num_tags:
+        return "none"
+    if is_iobes:
+        return "iobes"
+    if len(counts) == 2 and 100 * min(counts.values()) >= counts.total():
+        raise MixedSchemes(first["iob1"], first["iob2"])
+    return "iob1" if counts["iob1"] > counts["iob2"] else "iob2"
 
 
 def allowed_transitions(tags: Sequence[str], scheme: str) -> Allowed:
@@ -225,7 +289,7 @@ def allowed_transitions(tags: Sequence[str], scheme: str) -> Allowed:
         return Allowed(np.ones((len(tags), len(tags)), bool), everything, everything)
     for position, tag in enumerate(tags):
         if not _is_tag(tag, scheme):
-            raise _misplaced(tag, position, scheme, "which is not a tag of the scheme")
+            raise MisplacedTag(tag, position, scheme, "which is not a tag of the scheme")
     # Outside a sentence is as outside an entity.
     return Allowed(
         np.array([[_may_follow(before, tag, scheme) for tag in tags] for before in tags], bool),
@@ -260,17 +324,3 @@ def _may_follow(before, tag, scheme):
 def _goes_on(before, tag, scheme):
     """Whether a tag, where it is allowed, belongs to the entity of the one before it."""
     return before[2:] == tag[2:] and tag[0] in ("IE" if scheme == "iobes" else "I")
-
-
-def _fault(tags, scheme):
-    try:
-        spans(tags, scheme)
-    except UserError as error:
-        return str(error)
-    return None
-
-
-def _misplaced(tag, position, scheme, reason):
-    return UserError(
-        f"the tags are not {scheme}. Received: {tag!r} at position {position}, {reason}"
-    )

@@ -356,6 +356,18 @@ def test_official_splits(tmp_path):
     assert official_splits(tmp_path)["test"] == str(tmp_path / "test")
 
 
+def test_official_splits_of_which_all_begin_alike(tmp_path):
+    names = ("eng.train", "eng.testa.gz", "eng.testb")
+    train, dev, test = (write(tmp_path / name, "a") for name in names)
+    write(tmp_path / ".eng.train.swp", "a")
+    write(tmp_path / "deu.train", "a")
+    assert official_splits(tmp_path) == {"dev": dev, "test": test, "train": train}
+    write(tmp_path / "deu.testa", "a")
+    assert official_splits(tmp_path) is None  # of two corpora
+    plain = [write(tmp_path / name, "a") for name in ("train.txt", "test.txt")]
+    assert official_splits(tmp_path) == dict(zip(("train", "test"), plain, strict=True))
+
+
 def test_official_splits_of_class_files_are_lists(tmp_path):
     negative, positive = write(tmp_path / "train.neg", "a"), write(tmp_path / "train.pos", "b")
     test = write(tmp_path / "test.neg", "c")

@@ -15,7 +15,8 @@ import tensorflow_datasets as tfds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rnnapps.data import sources
+from rnnapps.data import sources, tagged
+from rnnapps.data.formats.conll import read_conll
 from rnnapps.data.formats.labelled import read_labelled
 from rnnapps.errors import UserError
 
@@ -268,21 +269,72 @@ BUILDER = '''
 '''
 
 
+TAGGED_BUILDER = '''
+    """A builder of tagged sentences: IOB1 in train, some bad ones in dev, a mix in test."""
+    import numpy as np
+    import tensorflow_datasets as tfds
+
+    class Builder(tfds.core.GeneratorBasedBuilder):
+        """Toy."""
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({
+                "words": tfds.features.Sequence(tfds.features.Text()),
+                "ner": tfds.features.Sequence(tfds.features.ClassLabel(names=["O", "I-X", "B-X"])),
+                "pos": tfds.features.Sequence(tfds.features.Text()),
+                "number": np.int64,
+            }), disable_shuffling=True)
+
+        def _split_generators(self, dl_manager):
+            good = [(["a", "EU", "EU"], ["O", "I-X", "B-X"])] * 3 + [([], [])]
+            return {
+                "train": self.examples(good),
+                "validation": self.examples([
+                    (["a", "EU"], ["O", "B-X"]), (["b", ""], ["O", "O"]), (["b\\nc"], ["O"]),
+                    (["b", "c"], ["O"]), (["a", "EU"], ["O", "I-X"]), (["d"], [-1]),
+                ] + [(["EU"], ["B-X"])] * 99),
+                "test": self.examples([(["EU"], ["B-X"]), (["a", "EU"], ["O", "I-X"])]),
+            }
+
+        def _generate_examples(self):
+            raise NotImplementedError
+
+        def examples(self, sentences):
+            for number, (words, tags) in enumerate(sentences):
+                yield number, {
+                    "words": words, "ner": tags, "pos": ["NN"] * len(words), "number": 0
+                }
+'''
+
+
 @pytest.fixture(scope="module")
-def toy_reviews(tmp_path_factory):
+def toy_builders(tmp_path_factory):
+    """A folder of TFDS builders that TFDS knows by their names."""
     folder = tmp_path_factory.mktemp("builders")
-    package = folder / "rnnapps_toy_reviews"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    module = "rnnapps_toy_reviews_dataset_builder"
-    (package / f"{module}.py").write_text(textwrap.dedent(BUILDER))
     with contextlib.ExitStack() as undo:
         patch = pytest.MonkeyPatch()
         undo.callback(patch.undo)
         patch.setattr(sys, "path", [str(folder), *sys.path])
         patch.setattr(tfds.core.constants, "DATA_DIR", str(folder / "data"))
-        importlib.import_module(f"rnnapps_toy_reviews.{module}")
-        yield "tfds:rnnapps_toy_reviews"
+        for name, code in (("toy_reviews", BUILDER), ("toy_entities", TAGGED_BUILDER)):
+            package = folder / f"rnnapps_{name}"
+            package.mkdir()
+            (package / "__init__.py").touch()
+            module = f"rnnapps_{name}_dataset_builder"
+            (package / f"{module}.py").write_text(textwrap.dedent(code))
+            importlib.import_module(f"rnnapps_{name}.{module}")
+        yield folder
+
+
+@pytest.fixture
+def toy_reviews(toy_builders):
+    return "tfds:rnnapps_toy_reviews"
+
+
+@pytest.fixture
+def toy_entities(toy_builders):
+    return "tfds:rnnapps_toy_entities"
 
 
 def test_tfds_keeps_its_splits_and_names_its_classes(toy_reviews, caplog, capsys):
@@ -317,6 +369,108 @@ def test_tfds_features_that_are_not_there(toy_reviews):
 def test_tfds_names_that_are_not_known():
     with pytest.raises(UserError, match="knows no 'rnnapps_no_such_set'"):
         load_splits("tfds:rnnapps_no_such_set")
+
+
+TAGGED = {"tokens": "words", "tags": "ner", "scheme": None}
+tagged_options = {
+    "read": read_conll,
+    "sample": "sample_entities",
+    "fields": TAGGED,
+    "sequences": True,
+    "convert": tagged.from_rows,
+}
+
+
+def rows_of(dataset):
+    names = ("tokens", "tags", "scheme")
+    return [
+        tuple(example[name].numpy().decode().replace("\n", " ") for name in names)
+        for example in dataset
+    ]
+
+
+def test_tfds_sequences_are_read_as_a_file_of_them_is(tmp_path, toy_entities):
+    path = tmp_path / "train.conll"
+    path.write_text("a O\nEU I-X\nEU B-X\n\n" * 3)
+    given = {"dev_data": str(path), "test_data": str(path)}
+    expected = [("a EU EU", "O B-X B-X", "iob1")] * 3
+    for data in (toy_entities, str(path)):
+        splits = sources.load_splits(data, key="tokens", **tagged_options, **given)
+        for dataset in splits.values():
+            assert rows_of(dataset) == expected
+            assert dataset.element_spec == {name: tf.TensorSpec([], tf.string) for name in TAGGED}
+    (tmp_path / "test.conll").write_text("EU B-X\n")
+    everything = sources.load_all(str(tmp_path), **tagged_options)
+    assert rows_of(everything) == [*expected, ("EU", "B-X", "iob2")]
+
+
+def test_bad_tfds_sequences_are_named_and_mixed_schemes_are_refused(tmp_path, toy_entities, caplog):
+    path = tmp_path / "x.conll"
+    path.write_text("EU B-X\n")
+    load = functools.partial(
+        sources.load_splits, toy_entities, key="tokens", test_data=str(path), **tagged_options
+    )
+    with pytest.raises(UserError) as raised:
+        load()
+    count, named = str(raised.value).splitlines()
+    assert count.startswith("5 bad rows")
+    reasons = [
+        "2: an empty item (number 2 of 2)",
+        "3: a line feed in the item 'b\\nc'",
+        "4: 2 tokens with 1 tags",
+        "5: not iob2: 'I-X', which cannot follow 'O'; scheme=iob1 takes it for a beginning",
+        "6: no label",
+    ]
+    assert named == "; ".join(f"{toy_entities} validation:{reason}" for reason in reasons)
+    dev = rows_of(load(on_bad_row="skip")["dev"])
+    assert sorted(dev) == [("EU", "B-X", "iob2")] * 99 + [("a EU", "O B-X", "iob2")]
+    with pytest.raises(UserError, match=f"{toy_entities} test:2: 'I-X' .* {toy_entities} test:1: "):
+        sources.load_all(toy_entities, **tagged_options)
+    explicit = {**tagged_options, "convert": functools.partial(tagged.from_rows, scheme="iob1")}
+    everything = sources.load_all(toy_entities, on_bad_row="skip", **explicit)
+    assert rows_of(everything)[-1][2] == "iob1"
+
+
+def test_tfds_sequences_need_no_scheme(toy_entities):
+    fields = {"tokens": "words", "tags": "pos"}
+    options = {**tagged_options, "fields": fields, "convert": None}
+    rows = sources.load_all(toy_entities, on_bad_row="skip", **options)
+    held = {(row["tokens"].numpy(), row["tags"].numpy()) for row in rows}
+    assert (b"a\nEU\nEU", b"NN\nNN\nNN") in held and (b"", b"") in held
+
+
+def test_a_tfds_feature_is_a_sequence_where_one_is_needed_and_only_there(toy_entities):
+    with pytest.raises(UserError, match="feature 'ner' of .* is not a text or a label"):
+        load_splits(toy_entities, fields={"text": "ner"})
+    options = {**tagged_options, "fields": {"tokens": "words", "tags": "number"}}
+    with pytest.raises(UserError, match="'number' of .* is not a sequence of texts or labels"):
+        sources.load_all(toy_entities, **options)
+
+
+def test_tagged_sentences_in_memory_are_split_as_a_file_is(tmp_path):
+    tokens = [["film", f"number{n}"] for n in range(100)]
+    path = tmp_path / "x.conll"
+    path.write_text("".join(f"{a} O\n{b} I-X\n\n" for a, b in tokens))
+    from_file = sources.load_splits(str(path), key="tokens", **tagged_options)
+    fields = tagged.as_fields(tokens, [["O", "I-X"]] * 100)
+    splits = sources.from_lists(fields, key="tokens")
+    for part in sources.PARTS:
+        assert rows_of(splits[part]) == rows_of(from_file[part])
+
+
+@pytest.mark.parametrize(
+    ("tokens", "tags", "message"),
+    [
+        ([["a"]], [], "tokens and tags must be of as many .* Received: 1 and 0 sentences"),
+        ([["a"], ["b", "c"]], [["O"], ["O"]], "the given lists:2: 2 tokens with 1 tags"),
+        ([["a", " "]], [["O", "O"]], r"the given lists:1: an empty item \(number 2 of 2\)"),
+        ([["a\nb"]], [["O"]], "the given lists:1: a line feed in the item"),
+        ([["a"]], [["B-X"]], "the given lists:1: not iobes: 'B-X', which the sentence cannot end"),
+    ],
+)
+def test_lists_that_cannot_be_tagged_sentences(tokens, tags, message):
+    with pytest.raises(UserError, match=message):
+        tagged.as_fields(tokens, tags, "iobes")
 
 
 def test_sample_is_the_bundled_builder(monkeypatch, tmp_path):

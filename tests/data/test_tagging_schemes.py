@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rnnapps.data import tagging_schemes
 from rnnapps.data.tagging_schemes import (
+    MixedSchemes,
     Span,
     allowed_transitions,
     convert,
@@ -107,17 +108,58 @@ def test_without_a_scheme_everything_is_allowed():
     ("corpus", "scheme"),
     [
         (["B-X I-X O", "O"], "iob2"),
-        (["I-X I-X O", "B-X"], "iob1"),
+        (["I-X I-X O", "I-X B-X"], "iob1"),
         (["B-X E-X O", "S-X"], "iobes"),
         (["O O", ""], "iob2"),
         ([], "iob2"),
+        (["O B-X I-X B-X B-Y I-Y"], "iob2"),
         (["DET NOUN"], "none"),
-        (["B-X O", "X-X"], "none"),
         (["B- O"], "none"),
+        (["B-X X-X X"], "none"),
+        (["B-X I-X X-X X"], "iob2"),
+        # What is not a tag of entities decides nothing, nor do its neighbours.
+        (["B-X", "O X I-X I-X"], "iob2"),
+        (["I-X", "B-X I-X x"], "iob1"),
+        # One prefix of IOBES makes it IOBES, whatever else is wrong.
+        (["I-X", "B-X I-X", "S-X"], "iobes"),
+        # IOB1 has a B- only behind an entity of its type.
+        (["I-X B-X", "I-Y I-X B-X"], "iob1"),
+        # Fewer than one in a hundred are mistakes.
+        (["B-X O B-Y"] * 50 + ["I-X"], "iob2"),
+        (["I-X O I-Y"] * 50 + ["B-X"], "iob1"),
     ],
 )
 def test_detection(corpus, scheme):
     assert detect(line.split() for line in corpus) == scheme
+
+
+@given(st.lists(sentences(), max_size=4))
+def test_what_is_written_in_a_scheme_is_read_back_by_the_scheme_detected(corpus):
+    for scheme in SCHEMES:
+        written = [tags_of(entities, length, scheme) for length, entities in corpus]
+        found = detect(written)
+        assert [spans(tags, found) for tags in written] == [entities for _, entities in corpus]
+        if any(entities for _, entities in corpus) and scheme != "iobes":
+            assert found == scheme
+
+
+@pytest.mark.parametrize(
+    ("corpus", "iob1", "iob2"),
+    [
+        (["O", "O I-X", "B-X I-X"], (1, 1, "I-X"), (2, 0, "B-X")),
+        (["B-Y I-X"], (0, 1, "I-X"), (0, 0, "B-Y")),
+        (["I-X B-Y"], (0, 0, "I-X"), (0, 1, "B-Y")),
+        (["B-X O"] * 99 + ["O I-X"], (99, 1, "I-X"), (0, 0, "B-X")),
+    ],
+)
+def test_mixed_schemes_name_the_first_tag_of_each(corpus, iob1, iob2):
+    with pytest.raises(MixedSchemes) as raised:
+        detect(line.split() for line in corpus)
+    assert (raised.value.iob1, raised.value.iob2) == (iob1, iob2)
+    message = str(raised.value)
+    for number, position, tag in (iob1, iob2):
+        assert f"sentence {number}, position {position}: '{tag}'" in message
+    assert "scheme=iob1 reads both" in message
 
 
 @pytest.mark.parametrize(
@@ -142,8 +184,6 @@ def test_a_fault_is_named_with_its_position(tags, scheme, message):
 def test_other_faults():
     with pytest.raises(UserError, match=r"'X' at position 1"):
         allowed_transitions(["O", "X"], "iobes")
-    with pytest.raises(UserError, match=r"position 0, .* \(sentence 1\)"):
-        detect([["B-X", "E-X"], ["I-X", "E-X"]])
     for scheme in ("bilou", "none"):
         with pytest.raises(UserError, match=f"Received: scheme='{scheme}'"):
             spans([], scheme)

@@ -8,15 +8,18 @@ PART_NAMES = {
     "val": "dev",
     "valid": "dev",
     "validation": "dev",
+    "testa": "dev",
     "test": "test",
+    "testb": "test",
 }
 
 
 def official_splits(path: str) -> dict[str, str] | None:
     """Finds a folder's own splits: `train.tsv`, `dev.tsv`, `test.tsv`, or folders of those names.
 
-    A folder has splits when it has train and at least one of dev (also called val, valid or
-    validation) and test. A part in several files (`train.pos`, `train.neg`) is their list.
+    A folder has splits when it has train and at least one of dev (also called val, valid,
+    validation or testa) and test (or testb). A part in several files (`train.pos`, `train.neg`) is
+    their list. Where no name begins with its part, all may begin alike: `eng.train`, `eng.testa`.
 
     Args:
         path: A file or a folder.
@@ -26,11 +29,13 @@ def official_splits(path: str) -> dict[str, str] | None:
     """
     if not os.path.isdir(path):
         return None
-    found: dict[str, list[str]] = {}
+    corpora: dict[str, dict[str, list[str]]] = {}
     for name in sorted(os.listdir(path)):
-        part = PART_NAMES.get(name.partition(".")[0].lower())
-        if part:
-            found.setdefault(part, []).append(os.path.join(path, name))
-    if "train" not in found or len(found) == 1:
-        return None
-    return {part: ",".join(paths) for part, paths in found.items()}
+        pieces = name.lower().split(".")
+        at = next((at for at, piece in enumerate(pieces) if piece in PART_NAMES), None)
+        if at is not None and pieces[0]:
+            parts = corpora.setdefault(".".join(pieces[:at]), {})
+            parts.setdefault(PART_NAMES[pieces[at]], []).append(os.path.join(path, name))
+    whole = {name: parts for name, parts in corpora.items() if "train" in parts and len(parts) > 1}
+    found = whole.get("") or (next(iter(whole.values())) if len(whole) == 1 else {})
+    return {part: ",".join(paths) for part, paths in found.items()} or None

@@ -3,7 +3,7 @@
 import gzip
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
@@ -126,6 +126,27 @@ def read_document(path: str) -> tuple[str, BadRow | None]:
         line = next(n for n, part in enumerate(raw.split(b"\n"), 1) if decode(part)[1])
         return text, BadRow(path, line, reason)
     return text.rstrip("\r\n"), None
+
+
+def join_items(items: Iterable[str]) -> str:
+    """Makes a sequence one field: its items joined by line feeds.
+
+    Args:
+        items: Texts that are not blank and hold no line feed.
+
+    Returns:
+        The items, one a line without a last line end.
+
+    Raises:
+        ValueError: An item cannot stand on a line of its own.
+    """
+    items = list(items)
+    for position, item in enumerate(items):
+        if not item.strip():
+            raise ValueError(f"an empty item (number {position + 1} of {len(items)})")
+        if "\n" in item:
+            raise ValueError(f"a line feed in the item {item!r}")
+    return "\n".join(items)
 
 
 def require_file(path: str) -> None:

@@ -101,7 +101,7 @@ def read_jsonl(
             yield BadRow(path, line, reason)
             continue
         for column in () if known else fields.values():
-            _position(path, column, list(row))
+            column_position(path, column, list(row))
         known = True
         try:
             values = {field: _json_text(row, column) for field, column in fields.items()}
@@ -111,6 +111,34 @@ def read_jsonl(
         yield _checked(path, line, values, fields, required)
     if line == 0:
         raise UserError(f"{path} is empty")
+
+
+def column_position(path: str, column: str, columns: Sequence[str], advice: str = "") -> int:
+    """Finds a column by its name.
+
+    Args:
+        path: The file, for the error.
+        column: The column's name.
+        columns: The names of the file's columns.
+        advice: What to try otherwise, for the error.
+
+    Returns:
+        The column's index.
+
+    Raises:
+        UserError: There is no such column, or more than one; it lists those there.
+    """
+    if columns.count(column) == 1:
+        return columns.index(column)
+    if column in columns:
+        raise UserError(f"column {column!r} is there {columns.count(column)} times in {path}")
+    # A file without header shows its first row here, which may be as long as a review.
+    there = ", ".join(name if len(name) <= 30 else f"{name[:29]}…" for name in columns[:20])
+    raise UserError(
+        f"no column {column!r} in {path}; its columns are: {there}"
+        + (", …" if len(columns) > 20 else "")
+        + advice
+    )
 
 
 def _csv_cells(path: str) -> Iterator[tuple[int, list[str] | BadRow]]:
@@ -179,7 +207,7 @@ def _named(path, cells, fields, columns, required) -> Iterator[Row]:
         columns = _header(path, cells)
         advice = "\nIf its first line is no header, name the columns with columns"
     positions = {
-        field: _position(path, column, columns, advice) for field, column in fields.items()
+        field: column_position(path, column, columns, advice) for field, column in fields.items()
     }
     width, line = len(columns), 0
     for line, row in cells:
@@ -203,20 +231,6 @@ def _header(path: str, cells: Iterator[tuple[int, list[str] | BadRow]]) -> list[
     if isinstance(header, BadRow):
         raise UserError(str(header))
     return [name.strip() for name in header]
-
-
-def _position(path: str, column: str, columns: Sequence[str], advice: str = "") -> int:
-    if columns.count(column) == 1:
-        return columns.index(column)
-    if column in columns:
-        raise UserError(f"column {column!r} is there {columns.count(column)} times in {path}")
-    # A file without header shows its first row here, which may be as long as a review.
-    there = ", ".join(name if len(name) <= 30 else f"{name[:29]}…" for name in columns[:20])
-    raise UserError(
-        f"no column {column!r} in {path}; its columns are: {there}"
-        + (", …" if len(columns) > 20 else "")
-        + advice
-    )
 
 
 def _checked(path, line, values, fields, required) -> Row:
