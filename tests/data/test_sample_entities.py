@@ -12,7 +12,7 @@ import pytest
 from rnnapps.data.datasets.sample_entities import grammar
 from rnnapps.data.tagging_schemes import spans
 
-DIGEST = "5adbffe20767102dc39c454afb9501a956795f9e9a4e8e90c2c500796c3b8c05"
+DIGEST = "8ddab8afac3a6e44dd3f51b62d064beb5d7a7a72153d39f9cd7fabc98f75598c"
 
 SHOWS_ITS_TYPE = {"nationality", "people", "agency"}
 PARTICLES = r"(?:(?:de|di|da|du|la|van|von|der) )*"
