@@ -1,0 +1,1 @@
+"""Generated sentences with named entities: the named entity task's bundled sample."""
