@@ -8,10 +8,11 @@ the length of the texts, whatever they hold.
 ...     print(*(token.decode() for token in tokenise(tf.constant([text])).tokens[0].numpy()))
 
 White space, control and format characters separate tokens and belong to none. Every punctuation
-mark and symbol is a token of its own, but two or more full stops, or hyphens, are one.
+mark and symbol is a token of its own, but two or more full stops, or hyphens, are one, and so is a
+dollar with one or two capitals.
 
->>> show('He said: "Wait... no--never!" (It cost $5.)')
-He said : " Wait ... no -- never ! " ( It cost $ 5 . )
+>>> show('He said: "Wait... no--never!" (It cost $5, or US$5.)')
+He said : " Wait ... no -- never ! " ( It cost $ 5 , or US$ 5 . )
 
 Letters, digits and underscores make words. Hyphens, `&` and apostrophes join them; `.` `,` `:` `/`
 join digits. English contractions are split off. Typographic apostrophes are as plain ones.
@@ -19,12 +20,14 @@ join digits. English contractions are split off. Typographic apostrophes are as 
 >>> show("O'Brien's Anglo-Irish AT&T didn't pay 1,234.5 and/or won 3-1 on 1996-08-22 at 12:30.")
 O'Brien 's Anglo-Irish AT&T did n't pay 1,234.5 and / or won 3-1 on 1996-08-22 at 12:30 .
 
-Dotted letters keep their full stops. So do a single capital, unless it ends its line, and these:
-Adm Apr Aug Ave Blvd Bros Capt Cmdr Co Col Corp Dec Dr Feb Ft Gen Gov Hon Inc Jan Jr Jul Jun Lt Ltd
-Maj Mar Messrs Mr Mrs Ms Mt Nov Oct Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St etc vs.
+Dotted letters keep their full stops. So do a single capital that does not end its line, a number
+of one or two digits at the start of a line and before a blank, and these:
+Adm Ala Apr Ariz Aug Ave Blvd Bros Calif Capt Cmdr Co Col Colo Conn Corp Dec Dr Feb Fla Ft Gen Gov
+Hon Ill Inc Jan Jr Jul Jun Lt Ltd Maj Mar Mass Messrs Mich Minn Mo Mr Mrs Ms Mt Nov Oct Okla Pa
+Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St Tenn Tex Va Wash Wis etc vs.
 
->>> show("Mr. J. Smith of the U.S.-based U.N. body saw Plan B.")
-Mr. J. Smith of the U.S.-based U.N. body saw Plan B .
+>>> show("1. Mr. J. Smith of the U.S.-based U.N. body saw Plan B.")
+1. Mr. J. Smith of the U.S.-based U.N. body saw Plan B .
 
 Web and e-mail addresses, `@user` and `#tag` stay whole, without the punctuation behind them.
 
@@ -102,8 +105,9 @@ _RANGES = [
 _ZERO_WIDTH_JOINER = 0x200D
 
 _ABBREVIATIONS = (
-    "Adm Apr Aug Ave Blvd Bros Capt Cmdr Co Col Corp Dec Dr Feb Ft Gen Gov Hon Inc Jan Jr Jul Jun "
-    "Lt Ltd Maj Mar Messrs Mr Mrs Ms Mt Nov Oct Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St etc vs"
+    "Adm Ala Apr Ariz Aug Ave Blvd Bros Calif Capt Cmdr Co Col Colo Conn Corp Dec Dr Feb Fla Ft "
+    "Gen Gov Hon Ill Inc Jan Jr Jul Jun Lt Ltd Maj Mar Mass Messrs Mich Minn Mo Mr Mrs Ms Mt Nov "
+    "Oct Okla Pa Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St Tenn Tex Va Wash Wis etc vs"
 ).replace(".", r"\.")
 
 _ATOM = r"(?:[A-Za-z_]|\d(?:[.,:/]\d)*)"
@@ -122,6 +126,7 @@ _TOKEN = "|".join(
         r"[@#]\d*[A-Za-z_]\w*",
         rf"(?:{_ABBREVIATIONS.replace(' ', '|')})\.",
         rf"(?:(?:[A-Za-z]\.){{2,}}(?:[A-Za-z]\b)?|[A-Za-z]\.[A-Za-z]\b|[A-Z]\.)(?:-{_WORD})?",
+        r"[A-Z]{1,2}\$",
         _WORD,
         r"\.\.+",
         "--+",
@@ -133,9 +138,17 @@ _TOKEN = "|".join(
         r"[^ \n]",
     ]
 )
-# A contraction is split off the shortest word before it, a full stop off a capital at a line's end.
-_RULE = rf"(|{_ATOM}(?:[-&']?{_ATOM})*?)({_CONTRACTION})|([A-Z])(\. *\n)|({_TOKEN})"
-_REWRITE = rf"\1\3\5{_BREAK}\2\4{_BREAK}"
+# What is matched comes in two parts. The second is a contraction, split off the shortest word before
+# one, or the full stop of a capital at its line's end, or the blank behind a number, or nothing.
+_RULE = "|".join(
+    [
+        rf"(|{_ATOM}(?:[-&']?{_ATOM})*?)({_CONTRACTION})",
+        r"([A-Z])(\. *\n)",
+        r"(?m:^)(\d{1,2}\.)( )",
+        f"({_TOKEN})",
+    ]
+)
+_REWRITE = rf"\1\3\5\7{_BREAK}\2\4\6{_BREAK}"
 
 
 class Tokens(NamedTuple):

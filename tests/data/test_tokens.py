@@ -209,7 +209,7 @@ class Scanner:
     @staticmethod
     def is_domain(parts):
         def is_country(part):
-            return len(part) == 2 and part.isascii() and part.isalpha()
+            return len(part) == 2 and part.replace("\ufffd", "x").isalpha()
 
         candidates = [parts, parts[:-1]] if is_country(parts[-1]) else [parts]
         for rest in candidates:
@@ -257,9 +257,20 @@ class Scanner:
             after = self.run(i + 2, lambda c: c.is_blank and c.text != "\n")
             if after == len(self.all) or self.all[after].text == "\n":
                 return [i + 1, i + 2]
+        end = self.run(i, lambda c: c.is_digit)
+        if (
+            (i == 0 or self.all[i - 1].text == "\n")
+            and 1 <= end - i <= 2
+            and self.any_plain(end, ".")
+            and self.at(end + 1, lambda c: c.is_blank and c.text != "\n")
+        ):
+            return [end + 1]
         for rule in (self.url, self.mail, self.domain, self.tag, self.abbreviation):
             if (end := rule(i)) is not None:
                 return [end]
+        for count in (2, 1):
+            if all(map(self.capital_at, range(i, i + count))) and self.any_plain(i + count, "$"):
+                return [i + count + 1]
         if self.word_at(i):
             return [self.word(i)]
         for mark in ".-":
@@ -312,21 +323,21 @@ def split(text: str | bytes) -> list[str]:
 
 
 PIECES = [
-    *" \n\r\t\0\x1b\x1e\x01\x10'.,:/-&@#_()\"`<>?!%+=~$^*\\|{}[];",
-    *"aAsStTnNdDmMiIxX019", "\r\n", "..", "...", "--", "n't", "N'T", "'s", "'re", "'VE", "'ll",
-    "'d", "isn\u2019t", "O'Brien", "AT&T", "U.S.", "U.N", "e.g.", "J.", "Ph.D.", "Mr.", "mr.",
-    "Jan.", "St.", "No.", "I.", "A. \r\n", "1,234.5", "1996-08-22", "12:30", "3-1", "1/2", ".5",
-    "v2.0", "http://", "https://a.b/c?d=e", "HTTP://X.Y", "www.", "www.a.b", "ftp://", "a.com",
-    "A.CO.UK", "b.org/", "b.org/x,", "a-b.io.fr", "co", "uk", "com", ".com", ".xy", "a@b.c",
-    "n't'isn't", "a.b+c@d-e.fg", "@user", "#tag", "#12", "#1a", "hello", "World", "x-", "\u00e9", "\u00c9.", "\u01c5.",
-    "e\u0301", "\u0301", "\u200d", "\u200c", "\u00ad", "\u2060", "\u200b", "\ufeff", "\u200e",
-    "\u202e", "\u2028", "\u0085", "\u00a0", "\u3000", "\ufe0f", "\u2019", "\u02bc", "\u2018",
-    "\uff07", "\u2010", "\u2011", "\u2013", "\u2026", "\u00b2", "\u0663", "\u2167", "\u0130",
-    "\u4e1c", "\u3005", "\u3007", "\U00020000", "\u3042", "\u3044", "\u30a2", "\u30fc", "\uff76",
-    "\uff9f", "\u3099", "\u30fb", "\u0e01", "\u0e34", "\u0e3f", "\u0e51", "\u0ea1", "\u1000", "\u1780",
-    "\u05e9\u05dc", "\u0633\u0644\u0627\u0645", "\uc11c\uc6b8", "\U0001f44d", "\U0001f3fd",
-    "\U0001f469\u200d\U0001f680", "\U0001f1eb", "\U0001f1eb\U0001f1f7", "\u2764\ufe0f\u200d",
-    "\U000e0067", "\ue000", "\ufffd", "\uffff", "\U0010ffff",
+    *" \n\r\t\0\x1b\x1e\x01\x10'.,:/-&@#_()\"`<>?!%+=~$^*\\|{}[];", *"aAsStTnNdDmMiIxX019", "\r\n",
+    "..", "...", "--", "n't", "N'T", "'s", "'re", "'VE", "'ll", "'d", "isn\u2019t", "O'Brien",
+    "AT&T", "U.S.", "U.N", "e.g.", "J.", "Ph.D.", "Mr.", "mr.", "Jan.", "St.", "No.", "I.",
+    "A. \r\n", "1,234.5", "1996-08-22", "12:30", "3-1", "1. ", "US$", "C$5", "1/2", ".5", "v2.0",
+    "http://", "https://a.b/c?d=e", "HTTP://X.Y", "www.", "www.a.b", "ftp://", "a.com", "A.CO.UK",
+    "b.org/", "b.org/x,", "a-b.io.fr", "co", "uk", "com", ".com", ".xy", "a@b.c", "n't'isn't",
+    "a.b+c@d-e.fg", "@user", "#tag", "#12", "#1a", "hello", "World", "x-", "\u00e9", "\u00c9.",
+    "\u01c5.", "e\u0301", "\u0301", "\u200d", "\u200c", "\u00ad", "\u2060", "\u200b", "\ufeff",
+    "\u200e", "\u202e", "\u2028", "\u0085", "\u00a0", "\u3000", "\ufe0f", "\u2019", "\u02bc",
+    "\u2018", "\uff07", "\u2010", "\u2011", "\u2013", "\u2026", "\u00b2", "\u0663", "\u2167",
+    "\u0130", "\u4e1c", "\u3005", "\u3007", "\U00020000", "\u3042", "\u3044", "\u30a2", "\u30fc",
+    "\uff76", "\uff9f", "\u3099", "\u30fb", "\u0e01", "\u0e34", "\u0e3f", "\u0e51", "\u0ea1",
+    "\u1000", "\u1780", "\u05e9\u05dc", "\u0633\u0644\u0627\u0645", "\uc11c\uc6b8", "\U0001f44d",
+    "\U0001f3fd", "\U0001f469\u200d\U0001f680", "\U0001f1eb", "\U0001f1eb\U0001f1f7",
+    "\u2764\ufe0f\u200d", "\U000e0067", "\ue000", "\ufffd", "\uffff", "\U0010ffff",
 ]  # fmt: skip
 BROKEN = [b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"\xc0\x80", b"\x80"]
 contents = st.lists(
@@ -371,6 +382,8 @@ def test_tokens_are_in_order_with_blanks_between(content):
         ("So do I.\nPlan B.  \r\nC. D", "So do I . Plan B . C. D"),
         ("1,234.5 12:30am 1996-08-22 22/8/1996 v2.0", "1,234.5 12:30am 1996-08-22 22/8/1996 v2.0"),
         ("1, 2. -5 +3% 6-4,6-3 $1.2bn", "1 , 2 . - 5 + 3 % 6-4,6-3 $ 1.2bn"),
+        ("1. one\n22. two\n333. 1. x\n4.\n5.x", "1. one 22. two 333 . 1 . x 4 . 5 . x"),
+        ("US$5 C$ R2$ AUS$", "US$ 5 C$ R2 $ AUS $"),
         ("--- - well-known- -x R&D & co", "--- - well-known - - x R&D & co"),
         ("(see http://a.b/c_(d).) www.a.b/?q=1!", "( see http://a.b/c_(d ) . ) www.a.b/?q=1 !"),
         ("Amazon.com, bbc.co.uk/news. x.comet", "Amazon.com , bbc.co.uk/news . x . comet"),
