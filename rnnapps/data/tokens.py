@@ -8,8 +8,8 @@ the length of the texts, whatever they hold.
 ...     print(*(token.decode() for token in tokenise(tf.constant([text])).tokens[0].numpy()))
 
 White space, control and format characters separate tokens and belong to none. Every punctuation
-mark and symbol is a token of its own, but two or more full stops, or hyphens, are one, and so is a
-dollar with one or two capitals.
+mark and symbol is a token of its own, but two or more full stops, or hyphens, are one, and so are
+one or two capitals with a dollar.
 
 >>> show('He said: "Wait... no--never!" (It cost $5, or US$5.)')
 He said : " Wait ... no -- never ! " ( It cost $ 5 , or US$ 5 . )
@@ -26,8 +26,8 @@ Adm Ala Apr Ariz Aug Ave Blvd Bros Calif Capt Cmdr Co Col Colo Conn Corp Dec Dr 
 Hon Ill Inc Jan Jr Jul Jun Lt Ltd Maj Mar Mass Messrs Mich Minn Mo Mr Mrs Ms Mt Nov Oct Okla Pa
 Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St Tenn Tex Va Wash Wis etc vs.
 
->>> show("1. Mr. J. Smith of the U.S.-based U.N. body saw Plan B.")
-1. Mr. J. Smith of the U.S.-based U.N. body saw Plan B .
+>>> show("1. Mr. J. Smith of the non-U.S. U.N.-led body saw Plan B.")
+1. Mr. J. Smith of the non-U.S. U.N.-led body saw Plan B .
 
 Web and e-mail addresses, `@user` and `#tag` stay whole, without the punctuation behind them.
 
@@ -125,7 +125,7 @@ _TOKEN = "|".join(
         rf"(?i:{_LABEL}\.(?:{_LABEL}\.){{0,3}}{_TOP})(?:/{_PATH}|/)?",
         r"[@#]\d*[A-Za-z_]\w*",
         rf"(?:{_ABBREVIATIONS.replace(' ', '|')})\.",
-        rf"(?:(?:[A-Za-z]\.){{2,}}(?:[A-Za-z]\b)?|[A-Za-z]\.[A-Za-z]\b|[A-Z]\.)(?:-{_WORD})?",
+        rf"(?:(?:{_WORD}-)?(?:[A-Za-z]\.){{2,}}(?:[A-Za-z]\b)?|[A-Za-z]\.[A-Za-z]\b|[A-Z]\.)(?:-{_WORD})?",
         r"[A-Z]{1,2}\$",
         _WORD,
         r"\.\.+",
@@ -138,8 +138,8 @@ _TOKEN = "|".join(
         r"[^ \n]",
     ]
 )
-# What is matched comes in two parts. The second is a contraction, split off the shortest word before
-# one, or the full stop of a capital at its line's end, or the blank behind a number, or nothing.
+# What is matched comes in two parts. The second is a contraction, split off the shortest word that
+# has one; the full stop of a capital at its line's end; the blank behind a number; or nothing.
 _RULE = "|".join(
     [
         rf"(|{_ATOM}(?:[-&']?{_ATOM})*?)({_CONTRACTION})",

@@ -223,13 +223,17 @@ class Scanner:
         for text in ABBREVIATIONS:
             if self.is_plain(i, f"{text}."):
                 return i + len(text) + 1
-        dotted = i
-        while self.letter_at(dotted) and self.any_plain(dotted + 1, "."):
-            dotted += 2
+        last = self.word(i) - 1 if self.word_at(i) else i
+        for start in (last, i) if self.any_plain(last - 1, "-") and last > i + 1 else (i,):
+            dotted = start
+            while self.letter_at(dotted) and self.any_plain(dotted + 1, "."):
+                dotted += 2
+            if dotted - start >= 4 or start == i:
+                break
         end = None
-        if dotted - i >= 2 and self.letter_at(dotted) and not self.word_at(dotted + 1):
+        if dotted - start >= 2 and self.letter_at(dotted) and not self.word_at(dotted + 1):
             end = dotted + 1
-        elif dotted - i >= 4 or (dotted > i and self.capital_at(i)):
+        elif dotted - start >= 4 or (dotted > start and self.capital_at(start)):
             end = dotted
         if end and self.any_plain(end, "-") and self.word_at(end + 1):
             end = self.word(end + 1)
@@ -325,7 +329,7 @@ def split(text: str | bytes) -> list[str]:
 PIECES = [
     *" \n\r\t\0\x1b\x1e\x01\x10'.,:/-&@#_()\"`<>?!%+=~$^*\\|{}[];", *"aAsStTnNdDmMiIxX019", "\r\n",
     "..", "...", "--", "n't", "N'T", "'s", "'re", "'VE", "'ll", "'d", "isn\u2019t", "O'Brien",
-    "AT&T", "U.S.", "U.N", "e.g.", "J.", "Ph.D.", "Mr.", "mr.", "Jan.", "St.", "No.", "I.",
+    "AT&T", "U.S.", "U.N", "-U.S.", "e.g.", "J.", "Ph.D.", "Mr.", "mr.", "Jan.", "St.", "No.", "I.",
     "A. \r\n", "1,234.5", "1996-08-22", "12:30", "3-1", "1. ", "US$", "C$5", "1/2", ".5", "v2.0",
     "http://", "https://a.b/c?d=e", "HTTP://X.Y", "www.", "www.a.b", "ftp://", "a.com", "A.CO.UK",
     "b.org/", "b.org/x,", "a-b.io.fr", "co", "uk", "com", ".com", ".xy", "a@b.c", "n't'isn't",
@@ -378,6 +382,7 @@ def test_tokens_are_in_order_with_blanks_between(content):
         ("Mr. Dr. Mrs. St. Jan. word. Ph.D. etc.", "Mr. Dr. Mrs. St. Jan. word . Ph.D. etc."),
         ("aMr. MR.", "aMr . MR ."),
         ("J.F. Kennedy, U.S.A. and U.S's", "J.F. Kennedy , U.S.A. and U.S 's"),
+        ("non-U.S. Iraq-U.N.-led x-U. a-b.c.", "non-U.S. Iraq-U.N.-led x-U . a-b.c."),
         ("J.Smith a.m. e.g.this b.this", "J. Smith a.m. e.g. this b . this"),
         ("So do I.\nPlan B.  \r\nC. D", "So do I . Plan B . C. D"),
         ("1,234.5 12:30am 1996-08-22 22/8/1996 v2.0", "1,234.5 12:30am 1996-08-22 22/8/1996 v2.0"),
