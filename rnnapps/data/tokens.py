@@ -15,7 +15,8 @@ one or two capitals with a dollar.
 He said : " Wait ... no -- never ! " ( It cost $ 5 , or US$ 5 . )
 
 Letters, digits and underscores make words. Hyphens, `&` and apostrophes join them; `.` `,` `:` `/`
-join digits. English contractions are split off. Typographic apostrophes are as plain ones.
+join digits. The contractions n't 's 're 've 'll 'd 'm, in small or capital letters, are split off.
+Typographic apostrophes are as plain ones.
 
 >>> show("O'Brien's Anglo-Irish AT&T didn't pay 1,234.5 and/or won 3-1 on 1996-08-22 at 12:30.")
 O'Brien 's Anglo-Irish AT&T did n't pay 1,234.5 and / or won 3-1 on 1996-08-22 at 12:30 .
@@ -29,7 +30,9 @@ Ph.D Prof Rd Rep Rev Sen Sep Sept Sgt Sr St Tenn Tex Va Wash Wis etc vs.
 >>> show("1. Mr. J. Smith of the non-U.S. U.N.-led body saw Plan B.")
 1. Mr. J. Smith of the non-U.S. U.N.-led body saw Plan B .
 
-Web and e-mail addresses, `@user` and `#tag` stay whole, without the punctuation behind them.
+Web and e-mail addresses, `@user` and `#tag` stay whole, without the punctuation behind them. A web
+address begins with http://, https://, ftp:// or www., or its host ends with com, org, net, edu,
+gov, mil, info, biz, io, or with co or ac and a country.
 
 >>> show("See https://a.org/b?c=1, rnn.co.uk (or j.doe@mail.org): @user #NER2003!")
 See https://a.org/b?c=1 , rnn.co.uk ( or j.doe@mail.org ) : @user #NER2003 !
