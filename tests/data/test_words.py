@@ -18,8 +18,10 @@ spellings_graph = tf.function(
     lambda tokens: spellings(tokens, 5), input_signature=[FLAT], autograph=False
 )
 
-# Characters that a later Unicode has assigned may be letters to TensorFlow and nothing to Python.
-known = st.characters(exclude_categories=["Cs", "Cn"])
+# Python and TensorFlow follow different versions of Unicode; both know what was in an old one.
+known = st.characters(exclude_categories=["Cs", "Cn"]).filter(
+    lambda character: unicodedata.ucd_3_2_0.category(character) != "Cn"
+)
 likely = st.sampled_from(
     "\0aZ\u00e9\u01c50\u0663\u00bd\u4e1c\u02bc\u2019\u201d'.-\u0301\u0130\u03a3"
 )
