@@ -32,12 +32,16 @@ def normalise(text: tf.Tensor, lowercase: bool = True) -> tf.Tensor:
     """
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     text = tf.strings.regex_replace(text, r"(?i)<br\s*/?>|[\p{Z}\p{Cc}]+", " ")
-    text = tf.strings.regex_replace(text, "[\u2018\u2019\u201b\u02bc\uff07]", "'")
-    text = tf.strings.regex_replace(text, "[\u201c\u201d\u201e\u201f\u00ab\u00bb]", '"')
-    text = tf.strings.regex_replace(text, " +", " ")
+    text = tf.strings.regex_replace(plain_quotes(text), " +", " ")
     if lowercase:
         text = tf.strings.lower(text, encoding="utf-8")
     return tf.strings.strip(text)
+
+
+def plain_quotes(text: tf.Tensor) -> tf.Tensor:
+    """Makes typographic apostrophes and quotation marks plain ones; the shape stays."""
+    text = tf.strings.regex_replace(text, "[\u2018\u2019\u201b\u02bc\uff07]", "'")
+    return tf.strings.regex_replace(text, "[\u201c\u201d\u201e\u201f\u00ab\u00bb]", '"')
 
 
 def words(text: tf.Tensor) -> tf.RaggedTensor:
