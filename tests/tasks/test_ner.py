@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras_tuner
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -21,6 +22,7 @@ from rnnapps.data.tagged import as_fields
 from rnnapps.data.tagging_schemes import convert
 from rnnapps.errors import UserError
 from rnnapps.learner import Learner
+from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.ner import Ner, NerConfig
 
 SMALL = NerConfig(
@@ -368,3 +370,15 @@ def test_the_bare_command_finds_the_documents_entities(tmp_path):
         "  [Luke PER] joined [Google ORG] as a data scientist in [Mountain View LOC]"
     )
     assert (tmp_path / "runs" / "ner" / "1" / "figures" / "confusion.png").exists()
+
+
+def test_a_search_begins_with_the_configuration():
+    config = NerConfig(units=77, batch_size=10)
+    assert Ner(config).search_space(keras_tuner.HyperParameters()) == config
+
+
+def test_the_commented_configuration_is_the_dataclass():
+    """To renew it: print(commented_yaml(NerConfig)) into the file."""
+    file = Path(__file__).parents[2] / "pipelines" / "ner.yaml"
+    assert file.read_text(encoding="utf-8") == commented_yaml(NerConfig)
+    assert read_config(NerConfig, file) == NerConfig()
