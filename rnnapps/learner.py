@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from rnnapps.data.batching import full_batches
 from rnnapps.devices import shared_out
-from rnnapps.optimizers import AveragingAdam, LossScaling
+from rnnapps.optimizers import OPTIMIZERS, LossScaling
 from rnnapps.tasks.task import Task
 
 
@@ -41,14 +41,15 @@ class Learner:
         with strategy.scope():
             with precision(config.precision):
                 self.model = task.build()
+                self._trained = task.trained(self.model)
             self._part_random_states()
             objective = task.objective()
-            self._adam = AveragingAdam(
+            self._averaging = OPTIMIZERS[config.optimizer](
                 config.learning_rate, config.weight_average, config.clip_norm
             )
             # Gradients of float16 would vanish without it; bfloat16 has the range of float32.
             self.scales_loss = config.precision == "mixed_float16"
-            self._optimizer = LossScaling(self._adam) if self.scales_loss else self._adam
+            self._optimizer = LossScaling(self._averaging) if self.scales_loss else self._averaging
             self._optimizer.build(self.model.trainable_variables)
             self._loss = keras.metrics.Mean(name="loss")
             self._norm = keras.metrics.Mean(name="gradient_norm")
@@ -84,7 +85,7 @@ class Learner:
     def results(self) -> dict[str, float]:
         """Returns the metrics of the steps since the last `reset`, and the learning rate."""
         values = {metric.name: float(metric.result()) for metric in self._metrics}
-        return values | {"learning_rate": float(self._adam.learning_rate.numpy())}
+        return values | {"learning_rate": float(self._averaging.learning_rate.numpy())}
 
     def reset(self) -> None:
         """Begins the metrics anew."""
@@ -93,11 +94,11 @@ class Learner:
 
     def decay(self, factor: float) -> None:
         """Multiplies the learning rate."""
-        self._adam.learning_rate = float(self._adam.learning_rate.numpy()) * factor
+        self._averaging.learning_rate = float(self._averaging.learning_rate.numpy()) * factor
 
     def give_averages(self, model: keras.Model) -> None:
         """Gives another model of the same task the running means of the weights."""
-        for weight, average in zip(model.trainable_weights, self._adam.averages, strict=True):
+        for weight, average in zip(model.trainable_weights, self._averaging.averages, strict=True):
             weight.assign(average.numpy())
         for weight, own in zip(
             model.non_trainable_weights, self.model.non_trainable_weights, strict=True
@@ -127,30 +128,30 @@ class Learner:
     @property
     def _variables(self) -> list[keras.Variable]:
         running = [variable for metric in self._metrics for variable in metric.variables]
-        return [*self.model.variables, *self._optimizer.variables, *running]
+        return [*self._trained.variables, *self._optimizer.variables, *running]
 
     def _part_random_states(self):
         """Lets each replica draw dropout of its own; `state` holds what the first draws from."""
-        for variable in self.model.variables:
+        for variable in self._trained.variables:
             if variable.name == "seed_generator_state":
                 parts = self._strategy.experimental_local_results(variable.value)
                 for replica, part in enumerate(parts):
                     part.assign_add([replica, 0])
 
     def _run_step(self, batch):
-        self._adam.gradient_norm.assign(float("nan"))
+        self._averaging.gradient_norm.assign(float("nan"))
         losses = self._strategy.run(self._replica_step, args=batch)
         loss = self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
-        return tf.stack([loss, tf.convert_to_tensor(self._adam.gradient_norm)])  # [2]
+        return tf.stack([loss, tf.convert_to_tensor(self._averaging.gradient_norm)])  # [2]
 
     def _replica_step(self, inputs, targets, weights):
         context = tf.distribute.get_replica_context()
         total = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.reduce_sum(weights))
         with tf.GradientTape() as tape:
-            outputs = _in_float32(self.model(inputs, training=True))
+            outputs = _in_float32(self._trained(inputs, training=True))
             losses = self._losses_of(self.model, targets, outputs)  # as `weights`
             loss = tf.reduce_sum(losses * weights) / total
-            for penalty in self.model.losses:
+            for penalty in self._trained.losses:
                 loss += tf.cast(penalty, loss.dtype) / context.num_replicas_in_sync
             scaled = self._optimizer.scale_loss(loss)
         variables = self.model.trainable_variables
@@ -158,7 +159,7 @@ class Learner:
         self._loss.update_state(losses, weights)
         for metric in self._step_metrics:
             metric.update_state(targets, outputs, weights)
-        norm = tf.convert_to_tensor(self._adam.gradient_norm)
+        norm = tf.convert_to_tensor(self._averaging.gradient_norm)
         taken = tf.math.is_finite(norm)
         share = tf.cast(taken, norm.dtype) / context.num_replicas_in_sync
         self._norm.update_state(tf.where(taken, norm, 0), share)

@@ -1,4 +1,4 @@
-"""Adam that keeps a running mean of the weights, and what it needs on several devices."""
+"""Optimisers that keep a running mean of the weights, and what they need on several devices."""
 
 import keras
 import numpy as np
@@ -9,9 +9,8 @@ from keras import ops
 LARGE = 2**18
 
 
-@keras.saving.register_keras_serializable(package="rnnapps")
-class AveragingAdam(keras.optimizers.Adam):
-    """Adam (Kingma & Ba, 2015) with an average of its iterates (Polyak & Juditsky, 1992).
+class _Averaging:
+    """An optimiser's average of its iterates (Polyak & Juditsky, 1992), and its clipping.
 
     After each step t = 0, 1, …, with θ the weights and m the momentum,
 
@@ -24,20 +23,6 @@ class AveragingAdam(keras.optimizers.Adam):
     The gradient is clipped by its global norm, which `gradient_norm` keeps as it was before. Under
     a `tf.distribute` strategy it is the gradient of the whole batch that is measured and clipped,
     not each replica's part of it as in Keras.
-
-    Args:
-        learning_rate: the step size. Defaults to 0.001.
-        momentum: m, below 1; about 1 / (1 - m) steps are averaged. With 0 the average is the
-            weights. Defaults to 0.998.
-        clip_norm: the global norm to which a longer gradient is shortened; 0 for any. Defaults
-            to 0.
-        **kwargs: the further arguments of `keras.optimizers.Adam`, except for `amsgrad`.
-
-    Raises:
-        ValueError: `momentum` is not in [0, 1), `clip_norm` is below 0, or `amsgrad` is asked for.
-
-    Example:
-    >>> optimizer = AveragingAdam(0.01, momentum=0.9, clip_norm=1.0)
     """
 
     def __init__(
@@ -47,8 +32,6 @@ class AveragingAdam(keras.optimizers.Adam):
             raise ValueError(f"`momentum` must be in [0, 1). Received: momentum={momentum}")
         if clip_norm < 0:
             raise ValueError(f"`clip_norm` must not be below 0. Received: clip_norm={clip_norm}")
-        if kwargs.get("amsgrad"):
-            raise ValueError("`amsgrad` is not offered. Received: amsgrad=True")
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum = momentum
         self.clip_norm = clip_norm
@@ -84,26 +67,97 @@ class AveragingAdam(keras.optimizers.Adam):
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars  # `apply` has done it, before clipping
 
+    def _average_weight(self, dtype):
+        """Returns 1 - m_t."""
+        steps, momentum = (ops.cast(value, dtype) for value in (self.iterations, self.momentum))
+        return 1 - ops.minimum(momentum, steps / (steps + 9))
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "momentum": self.momentum, "clip_norm": self.clip_norm}
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class AveragingSGD(_Averaging, keras.optimizers.Optimizer):
+    """Gradient descent with an average of its iterates (ASGD; Polyak & Juditsky, 1992).
+
+        θ ← θ - ηg
+
+    The average and the clipping are those of `AveragingAdam`.
+
+    Args:
+        learning_rate: the step size η. Defaults to 0.001.
+        momentum: how much the average keeps of itself, below 1; about 1 / (1 - momentum) steps are
+            averaged. With 0 the average is the weights. Defaults to 0.998.
+        clip_norm: the global norm to which a longer gradient is shortened; 0 for any. Defaults
+            to 0.
+        **kwargs: the further arguments of `keras.optimizers.Optimizer`.
+
+    Raises:
+        ValueError: `momentum` is not in [0, 1), or `clip_norm` is below 0.
+
+    Example:
+    >>> optimizer = AveragingSGD(1.0, momentum=0.99, clip_norm=0.25)
+    """
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Takes a step and moves the average after it."""
+        rate, gradient = (ops.cast(value, variable.dtype) for value in (learning_rate, gradient))
+        stepped = tf.convert_to_tensor(variable) - rate * gradient
+        average = self.averages[self._get_variable_index(variable)]
+        kept = tf.convert_to_tensor(average)
+        self.assign(variable, stepped)
+        self.assign(average, kept + (stepped - kept) * self._average_weight(variable.dtype))
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class AveragingAdam(_Averaging, keras.optimizers.Adam):
+    """Adam (Kingma & Ba, 2015) with an average of its iterates (Polyak & Juditsky, 1992).
+
+    After each step t = 0, 1, …, with θ the weights and m the momentum,
+
+        θ̄ ← m_t θ̄ + (1 - m_t) θ,   m_t = min(m, t / (t + 9))
+
+    The gradient is clipped by its global norm, which `gradient_norm` keeps as it was before.
+
+    Args:
+        learning_rate: the step size. Defaults to 0.001.
+        momentum: m, below 1; about 1 / (1 - m) steps are averaged. With 0 the average is the
+            weights. Defaults to 0.998.
+        clip_norm: the global norm to which a longer gradient is shortened; 0 for any. Defaults
+            to 0.
+        **kwargs: the further arguments of `keras.optimizers.Adam`, except for `amsgrad`.
+
+    Raises:
+        ValueError: `momentum` is not in [0, 1), `clip_norm` is below 0, or `amsgrad` is asked for.
+
+    Example:
+    >>> optimizer = AveragingAdam(0.01, momentum=0.9, clip_norm=1.0)
+    """
+
+    def __init__(
+        self, learning_rate=0.001, momentum: float = 0.998, clip_norm: float = 0.0, **kwargs
+    ):
+        if kwargs.get("amsgrad"):
+            raise ValueError("`amsgrad` is not offered. Received: amsgrad=True")
+        super().__init__(learning_rate, momentum, clip_norm, **kwargs)
+
     def update_step(self, gradient, variable, learning_rate):
         """Takes Adam's step and moves the average after it."""
         index = self._get_variable_index(variable)
         kept = (variable, self._momentums[index], self._velocities[index], self.averages[index])
-        steps, rate, momentum, *decays = (
+        steps, rate, *decays = (
             ops.cast(value, variable.dtype)
-            for value in (self.iterations, learning_rate, self.momentum, self.beta_1, self.beta_2)
+            for value in (self.iterations, learning_rate, self.beta_1, self.beta_2)
         )
         powers = [decay ** (steps + 1) for decay in decays]
         rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
-        weight = 1 - ops.minimum(momentum, steps / (steps + 9))
+        weight = self._average_weight(variable.dtype)
         values = map(tf.convert_to_tensor, (*kept, ops.cast(gradient, variable.dtype)))
         step = _compiled_step if np.prod(variable.shape) >= LARGE else _step
         stepped = step(*values, rate, weight, self.beta_1, self.beta_2, self.epsilon)
         for one, value in zip(kept, stepped, strict=True):
             self.assign(one, value)
-
-    def get_config(self) -> dict:
-        """Returns the constructor's arguments."""
-        return {**super().get_config(), "momentum": self.momentum, "clip_norm": self.clip_norm}
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
@@ -125,6 +179,9 @@ class LossScaling(keras.optimizers.LossScaleOptimizer):
         """Returns whether the gradients of all replicas are finite."""
         infinite = ops.cast(ops.logical_not(super().check_finite(grads)), "float32")
         return ops.equal(_sum_over_replicas([infinite])[0], 0)
+
+
+OPTIMIZERS = {"adam": AveragingAdam, "sgd": AveragingSGD}
 
 
 def _step(variable, momentum, velocity, average, gradient, rate, weight, beta_1, beta_2, epsilon):

@@ -123,6 +123,6 @@ def test_another_model_is_given_the_averages(adapted):
     learner, model = Learner(task, ONE), task.build()
     assert len(list(learner.steps(batches.take(2)))) == 2
     learner.give_averages(model)
-    pairs = zip(model.trainable_weights, learner._adam.averages, strict=True)
+    pairs = zip(model.trainable_weights, learner._averaging.averages, strict=True)
     assert all((weight.numpy() == average.numpy()).all() for weight, average in pairs)
     assert not (model.get_weights()[0] == learner.model.get_weights()[0]).all()

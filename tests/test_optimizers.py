@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from rnnapps import optimizers
-from rnnapps.optimizers import AveragingAdam, LossScaling
+from rnnapps.optimizers import AveragingAdam, AveragingSGD, LossScaling
 
 
 def fitted(optimizer, epochs: int = 2, **callbacks) -> keras.Model:
@@ -56,6 +56,21 @@ def test_the_steps_are_those_of_adam(clip_norm):
     adam = fitted(keras.optimizers.Adam(0.1, global_clipnorm=clip_norm or None))
     for one, other in zip(averaging.get_weights(), adam.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_plain_descent_is_that_of_keras_with_the_same_average():
+    record = Record()
+    averaging = fitted(AveragingSGD(0.1, 0.5, clip_norm=0.5), callbacks=[record])
+    plain = fitted(keras.optimizers.SGD(0.1, global_clipnorm=0.5))
+    for one, other in zip(averaging.get_weights(), plain.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    average = 0
+    for t, kernel in enumerate(record.kernels):
+        m = min(0.5, t / (t + 9))
+        average = m * average + (1 - m) * kernel
+    np.testing.assert_allclose(averaging.optimizer.averages[0], average, rtol=1e-5, atol=1e-6)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(averaging.optimizer))
+    assert again.get_config() == averaging.optimizer.get_config()
 
 
 @pytest.mark.filterwarnings("ignore:Gradients do not exist")
