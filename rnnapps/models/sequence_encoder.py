@@ -18,6 +18,8 @@ class SequenceEncoder(keras.layers.Layer):
         dropout: Share of the features that is dropped between the layers in training. Default: 0.
         recurrent_dropout: Share of the previous output that is dropped inside the cells in
             training, one mask a sequence. Default: 0.
+        variational: Whether what is dropped between the layers is the same at all steps of a
+            sequence (Gal & Ghahramani 2016). Default: `False`.
         name: Name of the layer. Default: `None`, chosen by Keras.
         trainable: Whether the weights are trained. Default: `True`.
         dtype: Data type or policy. Default: `None`, Keras' global policy.
@@ -56,6 +58,7 @@ class SequenceEncoder(keras.layers.Layer):
         bidirectional: bool = True,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
+        variational: bool = False,
         *,
         name: str | None = None,
         trainable: bool = True,
@@ -69,6 +72,7 @@ class SequenceEncoder(keras.layers.Layer):
         self.bidirectional = bidirectional
         self.dropout = dropout
         self.recurrent_dropout = recurrent_dropout
+        self.variational = variational
         self.layer_kwargs = layer_kwargs
         self.supports_masking = True
         self.recurrent_layers = recurrent_stack(
@@ -80,7 +84,8 @@ class SequenceEncoder(keras.layers.Layer):
             dtype=self.dtype_policy,
             **layer_kwargs,
         )
-        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        noise_shape = (None, 1, None) if variational else None
+        self.dropout_layer = keras.layers.Dropout(dropout, noise_shape, dtype=self.dtype_policy)
 
     @property
     def output_size(self) -> int:
@@ -158,6 +163,7 @@ class SequenceEncoder(keras.layers.Layer):
             "bidirectional": self.bidirectional,
             "dropout": self.dropout,
             "recurrent_dropout": self.recurrent_dropout,
+            "variational": self.variational,
             **{
                 name: keras.saving.serialize_keras_object(value)
                 for name, value in self.layer_kwargs.items()

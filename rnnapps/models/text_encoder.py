@@ -19,6 +19,10 @@ class TextEncoder(keras.layers.Layer):
         embedding_size: Size of an embedding.
         encoder: The `SequenceEncoder` that reads the embeddings.
         dropout: Share of the vectors' entries that is dropped in training. Default: 0.
+        variational: Whether the entries that are dropped are the same at all steps of a sequence
+            (Gal & Ghahramani 2016). Default: `False`.
+        word_dropout: Share of the vocabulary that is dropped in training, each word wherever it
+            stands in the batch (Gal & Ghahramani 2016). Default: 0.
         train_embedding: Whether the embeddings are trained. Default: `True`.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
@@ -27,6 +31,7 @@ class TextEncoder(keras.layers.Layer):
         features: Float tensor, `[batch, time, features]`, which stands beside the embeddings in
             what is read. Default: `None`, nothing.
         initial_state: List of tensors, as for the encoder. Default: `None`.
+        reset: Boolean tensor, `[batch, time]`, as for the encoder. Default: `None`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -47,6 +52,8 @@ class TextEncoder(keras.layers.Layer):
         embedding_size: int,
         encoder: SequenceEncoder,
         dropout: float = 0.0,
+        variational: bool = False,
+        word_dropout: float = 0.0,
         train_embedding: bool = True,
         **kwargs,
     ):
@@ -55,6 +62,8 @@ class TextEncoder(keras.layers.Layer):
         self.embedding_size = embedding_size
         self.encoder = encoder
         self.dropout = dropout
+        self.variational = variational
+        self.word_dropout = word_dropout
         self.train_embedding = train_embedding
         self.supports_masking = True
         self.embedding = keras.layers.Embedding(
@@ -64,22 +73,28 @@ class TextEncoder(keras.layers.Layer):
             trainable=train_embedding,
             dtype=self.dtype_policy,
         )
-        self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        noise_shape = (None, 1, None) if variational else None
+        self.dropout_layer = keras.layers.Dropout(dropout, noise_shape, dtype=self.dtype_policy)
+        self.word_dropout_layer = keras.layers.Dropout(word_dropout, dtype=self.dtype_policy)
 
     @property
     def output_size(self) -> int:
         """Number of features of the outputs."""
         return self.encoder.output_size
 
-    def build(self, ids_shape, features_shape=None, initial_state_shape=None):
+    def build(self, ids_shape, features_shape=None, initial_state_shape=None, reset_shape=None):
         """Builds the embedding and the encoder for ids and features of the shapes given."""
         self.embedding.build(ids_shape)
         size = self.embedding_size + (features_shape[-1] if features_shape else 0)
         self.encoder.build((*ids_shape[:2], size))
 
-    def call(self, ids, features=None, initial_state=None, training=None):
+    def call(self, ids, features=None, initial_state=None, reset=None, training=None):
         """Embeds and reads."""
         vectors = self.embedding(ids)  # [batch, time, (ids,) embedding_size]
+        if training and self.word_dropout:
+            kept = ops.ones((self.vocabulary_size,), dtype=self.compute_dtype)
+            kept = self.word_dropout_layer(kept, training=True)
+            vectors = vectors * ops.take(kept, ids)[..., None]
         if len(ids.shape) == 3:
             vectors = ops.sum(vectors, axis=2)  # [batch, time, embedding_size]
         if features is not None:
@@ -88,6 +103,7 @@ class TextEncoder(keras.layers.Layer):
             self.dropout_layer(vectors, training=training),
             mask=self.compute_mask(ids),
             initial_state=initial_state,
+            reset=reset,
             training=training,
         )
 
@@ -99,7 +115,9 @@ class TextEncoder(keras.layers.Layer):
         """Returns which tokens, `[batch, time]`, are not padding."""
         return ops.not_equal(ids[:, :, 0] if len(ids.shape) == 3 else ids, 0)
 
-    def compute_output_shape(self, ids_shape, features_shape=None, initial_state_shape=None):
+    def compute_output_shape(
+        self, ids_shape, features_shape=None, initial_state_shape=None, reset_shape=None
+    ):
         """Returns the shapes of the outputs and of the states."""
         return self.encoder.compute_output_shape((*ids_shape[:2], self.embedding_size))
 
@@ -111,6 +129,8 @@ class TextEncoder(keras.layers.Layer):
             "embedding_size": self.embedding_size,
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "dropout": self.dropout,
+            "variational": self.variational,
+            "word_dropout": self.word_dropout,
             "train_embedding": self.train_embedding,
         }
 
