@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 import types
 import typing
 from collections.abc import Iterator, Sequence
@@ -25,7 +26,7 @@ from jsonargparse.typing import PositiveInt
 
 from rnnapps import folders
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import from_mapping
+from rnnapps.tasks.config import from_mapping, meanings
 from rnnapps.tasks.task import Task
 
 with epy.lazy_imports():
@@ -142,7 +143,7 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     quiet = not sys.stderr.isatty() or sys.stdout.isatty()
     with tqdm.tqdm(disable=quiet) as progress:
         for batch in _batches(_inputs(flags), flags.batch_size):
-            for given, answer in zip(batch, model.predict(batch, flags.batch_size), strict=True):
+            for given, answer in zip(batch, task.answer(model, batch, options), strict=True):
                 meant = task.interpret(given, answer)
                 as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
                 print(as_json or task.present(given, meant, options))
@@ -164,9 +165,11 @@ def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> N
     """Shows the answers to a few inputs, each under its input."""
     task = export.read_task(task_class, version)
     options = task_class.PredictOptions()
-    for example, answer in zip(examples, serving.load(version).predict(examples), strict=True):
+    answers = task.answer(serving.load(version), examples, options)
+    for example, answer in zip(examples, answers, strict=True):
         meant = task.interpret(example, answer)
-        print(f"\n{example}\n  {task.present(example, meant, options)}")
+        shown = textwrap.indent(task.present(example, meant, options), "  ")
+        print(f"\n{example}\n{shown}")
 
 
 def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
@@ -202,7 +205,12 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     predict.add_argument(
         "--batch_size", type=PositiveInt, default=64, help="inputs answered at once"
     )
-    predict.add_class_arguments(task_class.PredictOptions, as_group=False)
+    options = task_class.PredictOptions
+    switches = {field.name for field in dataclasses.fields(options) if field.type is bool}
+    for name, meaning in meanings(options).items():
+        if name in switches:
+            predict.add_argument(f"--{name}", action="store_true", help=meaning)
+    predict.add_class_arguments(options, as_group=False, skip=switches)
 
     tune = _Parser(
         description=f"Search for the configuration of a {name} model that does best on dev. A "

@@ -174,6 +174,7 @@ def train(
         }
         _draw(run, task, learnt, evaluations)
         metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
+        metrics["test"] |= task.final_metrics(learnt.model)
         metrics["seconds"] = round(learnt.seconds + time.monotonic() - started, 1)
         metrics["examples"] = {name: int(s.cardinality()) for name, s in learnt.splits.items()}
         metrics["parameters"] = learnt.model.count_params()

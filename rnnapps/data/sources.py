@@ -38,6 +38,7 @@ NAMED_BAD_ROWS = 5
 Rows = Callable[[], Iterator[Row]]
 Reader = Callable[[str], Iterator[Row]]
 Converter = Callable[[Rows, str], Iterator[Row]]
+Placed = Callable[[], Iterator[tuple[str, Row]]]
 
 
 def load_splits(
@@ -53,6 +54,7 @@ def load_splits(
     test_data: str | None = None,
     splits: str = "80/10/10",
     seed: int = 0,
+    contiguous: bool = False,
     on_bad_row: str = "stop",
 ) -> dict[str, tf.data.Dataset]:
     """Loads train, dev and test.
@@ -77,6 +79,9 @@ def load_splits(
         test_data: The same for test.
         splits: Shares of train, dev and test.
         seed: Draws another division.
+        contiguous: Whether the rows are a text that goes on from one to the next, of which train is
+            the beginning, dev what follows and test the end, by the length of `key`; then no hash
+            decides, and `seed` is not used.
         on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
 
     Returns:
@@ -100,7 +105,7 @@ def load_splits(
         if part not in given and len(given) > 1:
             raise UserError(f"{spec} has no {part} split; it has: {', '.join(given)}")
         sources[part] = given.get(part) or given["train"]
-    return _split(data, sources, tuple(fields), key, shares, seed, on_bad_row)
+    return _split(data, sources, tuple(fields), key, shares, seed, contiguous, on_bad_row)
 
 
 def load_all(
@@ -137,7 +142,7 @@ def load_all(
     def rows() -> Iterator[Row]:
         return itertools.chain.from_iterable(sources[part]() for part in PARTS if part in sources)
 
-    counts = _count({"train": rows}, lambda row: "train", on_bad_row)
+    counts = _count([_all_of(rows, "train")], on_bad_row)
     if not counts["train"]:
         raise UserError(f"{data} holds no examples")
     return _dataset(rows, tuple(fields), counts["train"])
@@ -149,6 +154,7 @@ def from_lists(
     key: str,
     splits: str = "80/10/10",
     seed: int = 0,
+    contiguous: bool = False,
 ) -> dict[str, tf.data.Dataset]:
     """Splits examples that are in memory, by the same hash as `load_splits`.
 
@@ -158,6 +164,7 @@ def from_lists(
         key: The field that decides the split.
         splits: Shares of train, dev and test.
         seed: Draws another division.
+        contiguous: As for `load_splits`.
 
     Returns:
         `{"train": …, "dev": …, "test": …}`, as `load_splits`.
@@ -186,7 +193,8 @@ def from_lists(
                 yield row
 
     shares = parse_shares(splits)
-    return _split("the given lists", {"train": rows}, tuple(fields), key, shares, seed, "stop")
+    sources = {"train": rows}
+    return _split("the given lists", sources, tuple(fields), key, shares, seed, contiguous, "stop")
 
 
 def parse_shares(splits: str) -> tuple[float, float, float]:
@@ -232,22 +240,26 @@ def hashed_part(key: str, shares: Sequence[float], seed: int) -> str:
     return "dev" if point < shares[0] + shares[1] else "test"
 
 
-def _split(name, sources, fields, key, shares, seed, on_bad_row) -> dict[str, tf.data.Dataset]:
+def _split(
+    name, sources, fields, key, shares, seed, contiguous, on_bad_row
+) -> dict[str, tf.data.Dataset]:
     """Turns the parts' sources into three datasets, carving what has no source out of train."""
     own = set(sources)
+    if contiguous:
+        placed = _by_place(sources["train"], key, shares)
+    else:
+        placed = _by_hash(sources["train"], key, shares, seed)
+    if own.issuperset(PARTS):
+        placed = _all_of(sources["train"], "train")
 
-    def part_of(row: dict[str, str]) -> str:
-        if own.issuperset(PARTS):
-            return "train"
-        part = hashed_part(row[key], shares, seed)
-        return "train" if part in own else part
+    def parts_of_train() -> Iterator[tuple[str, Row]]:
+        return (("train" if part in own else part, row) for part, row in placed())
 
     def carve(part: str) -> Rows:
-        return lambda: (
-            row for row in sources["train"]() if isinstance(row, dict) and part_of(row) == part
-        )
+        return lambda: (row for own_part, row in parts_of_train() if own_part == part)
 
-    counts = _count(sources, part_of, on_bad_row)
+    others = {part: _all_of(rows, part) for part, rows in sources.items() if part != "train"}
+    counts = _count([parts_of_train, *others.values()], on_bad_row)
     for part in PARTS:
         if not counts[part]:
             raise UserError(
@@ -264,22 +276,53 @@ def _split(name, sources, fields, key, shares, seed, on_bad_row) -> dict[str, tf
     }
 
 
-def _count(
-    sources: Mapping[str, Rows], part_of: Callable[[dict[str, str]], str], on_bad_row: str
-) -> Counter[str]:
+def _all_of(rows: Rows, part: str) -> Placed:
+    return lambda: ((part, row) for row in rows())
+
+
+def _by_hash(rows: Rows, key: str, shares: Sequence[float], seed: int) -> Placed:
+    def placed() -> Iterator[tuple[str, Row]]:
+        for row in rows():
+            part = hashed_part(row[key], shares, seed) if isinstance(row, dict) else "train"
+            yield part, row
+
+    return placed
+
+
+def _by_place(rows: Rows, key: str, shares: Sequence[float]) -> Placed:
+    """Puts the first rows into train, those behind them into dev and the last into test."""
+
+    def sizes() -> Iterator[tuple[Row, int]]:
+        return ((row, len(row[key]) if isinstance(row, dict) else 0) for row in rows())
+
+    total = functools.cache(lambda: sum(size for _, size in sizes()))
+
+    def placed() -> Iterator[tuple[str, Row]]:
+        read = 0
+        for row, size in sizes():
+            middle = (read + size / 2) / max(total(), 1)
+            read += size
+            if middle < shares[0]:
+                yield "train", row
+            else:
+                yield "dev" if middle < shares[0] + shares[1] else "test", row
+
+    return placed
+
+
+def _count(parts: Sequence[Placed], on_bad_row: str) -> Counter[str]:
     """Reads everything once: how many examples each part gets, and what is wrong."""
     if on_bad_row not in ("stop", "skip"):
         raise UserError(f"on_bad_row is stop or skip. Received: on_bad_row={on_bad_row!r}")
     counts: Counter[str] = Counter()
     first_bad, num_bad = [], 0
-    for part, rows in sources.items():
-        for row in rows():
-            if isinstance(row, dict):
-                counts[part_of(row) if part == "train" else part] += 1
-                continue
-            num_bad += 1
-            if num_bad <= NAMED_BAD_ROWS:
-                first_bad.append(row)
+    for part, row in itertools.chain.from_iterable(placed() for placed in parts):
+        if isinstance(row, dict):
+            counts[part] += 1
+            continue
+        num_bad += 1
+        if num_bad <= NAMED_BAD_ROWS:
+            first_bad.append(row)
     if num_bad:
         named = "; ".join(map(str, first_bad)) + ("; …" if num_bad > NAMED_BAD_ROWS else "")
         told = "1 bad row" if num_bad == 1 else f"{num_bad:,} bad rows"

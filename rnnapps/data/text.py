@@ -160,19 +160,17 @@ class Vocabulary(tf.Module):
     def __init__(self, tokens: Iterable[str], file: Path | None = None):
         super().__init__()
         self.tokens = (self.PADDING, self.UNKNOWN, *tokens)
+        ids = tf.range(len(self.tokens), dtype=tf.int64)
         if file is None:
-            initializer = tf.lookup.KeyValueTensorInitializer(
-                tf.constant(self.tokens), tf.range(len(self.tokens), dtype=tf.int64)
-            )
+            to_id = tf.lookup.KeyValueTensorInitializer(tf.constant(self.tokens), ids)
+            to_token = tf.lookup.KeyValueTensorInitializer(ids, tf.constant(self.tokens))
         else:
-            initializer = tf.lookup.TextFileInitializer(
-                str(file),
-                tf.string,
-                tf.lookup.TextFileIndex.WHOLE_LINE,
-                tf.int64,
-                tf.lookup.TextFileIndex.LINE_NUMBER,
-            )
-        self.table = tf.lookup.StaticHashTable(initializer, default_value=1)
+            line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+            read = tf.lookup.TextFileInitializer
+            to_id = read(str(file), tf.string, line, tf.int64, number)
+            to_token = read(str(file), tf.int64, number, tf.string, line)
+        self.table = tf.lookup.StaticHashTable(to_id, default_value=1)
+        self._to_token = tf.lookup.StaticHashTable(to_token, default_value=self.UNKNOWN)
 
     @classmethod
     def learn(cls, counts: Mapping[str, int], size: int, min_count: int = 1) -> "Vocabulary":
@@ -200,6 +198,10 @@ class Vocabulary(tf.Module):
     def ids(self, tokens: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
         """Looks up the int32 ids of string tokens, in their own (possibly ragged) shape."""
         return tf.cast(self.table.lookup(tokens), tf.int32)
+
+    def tokens_of(self, ids: tf.Tensor) -> tf.Tensor:
+        """Looks up the string tokens of integer ids, in their shape."""
+        return self._to_token.lookup(tf.cast(ids, tf.int64))
 
 
 def count_tokens(

@@ -63,8 +63,10 @@ class TrainingConfig:
     """The largest number of passes over the training examples."""
     patience: NonNegativeInt = 3
     """Stop after so many epochs without a better dev metric; the best weights are kept."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """How steps are taken: Adam, or plain gradient descent, for which learning rates are larger."""
     learning_rate: PositiveFloat = 3e-3
-    """Adam's step size at the start."""
+    """The step size at the start."""
     learning_rate_decay: Factor = 0.5
     """The factor on the learning rate where the dev metric stops getting better; 1 for none."""
     decay_patience: NonNegativeInt = 1
@@ -139,16 +141,25 @@ def read_config(config_class: type, file: Path) -> Any:
 
 def commented_yaml(config_class: type) -> str:
     """Writes every key of a configuration with its default and its meaning."""
-    lines = []
-    for part in reversed(config_class.__mro__):
-        own = vars(part).get("__annotations__", {})
-        docs = docstring_parser.parse_from_object(part) if own else None
-        meanings = {param.arg_name: param.description for param in docs.params} if own else {}
-        if own:
-            lines += ["", f"# {docs.short_description}"]
-        for name in own:
+    lines, told = [], {}
+    parts = [part for part in reversed(config_class.__mro__) if vars(part).get("__annotations__")]
+    for part in parts:
+        told |= meanings(part)
+    for part in parts:
+        lines += ["", f"# {docstring_parser.parse(part.__doc__).short_description}"]
+        for name in meanings(part):
+            if name not in told:
+                continue  # a part before has it, with another default
+            meaning = told.pop(name)
             default = yaml.safe_dump({name: getattr(config_class, name)}).strip()
-            meaning = " ".join(meanings[name].split())
             lines += ["", *textwrap.wrap(meaning, 96, initial_indent="# ", subsequent_indent="# ")]
             lines.append(default)
     return "\n".join(lines).lstrip() + "\n"
+
+
+def meanings(config_class: type) -> dict[str, str]:
+    """Returns what the docstrings of a dataclass say of its own fields, by name."""
+    if not vars(config_class).get("__annotations__"):
+        return {}
+    params = docstring_parser.parse_from_object(config_class).params
+    return {param.arg_name: " ".join(param.description.split()) for param in params}

@@ -155,6 +155,14 @@ class Task:
         """Returns a new, uncompiled model."""
         raise NotImplementedError
 
+    def trained(self, model: "keras.Model") -> "keras.Model":
+        """Returns what is trained in place of a new model, and holds it; by default the model.
+
+        It takes the inputs of `batches` and gives what the loss takes, but only the model is
+        evaluated, kept and exported.
+        """
+        return model
+
     def objective(self) -> Objective:
         """Returns the loss, the step metrics and the dev metric with its direction."""
         raise NotImplementedError
@@ -162,6 +170,10 @@ class Task:
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         """Measures a model on raw examples."""
         raise NotImplementedError
+
+    def final_metrics(self, model: "keras.Model") -> dict[str, float]:
+        """Measures what is measured once, of the finished model and on no split."""
+        return {}
 
     def signatures(
         self, model: "keras.Model"
@@ -173,8 +185,12 @@ class Task:
         """Returns inputs to check an export on, by signature: likely and awkward ones."""
         raise NotImplementedError
 
+    def answer(self, served: Any, inputs: Sequence[Any], options: Any) -> list[dict[str, Any]]:
+        """Lets an export answer a batch of inputs for `predict`."""
+        return served.predict(inputs, len(inputs))
+
     def interpret(self, given: Any, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Says what an answer of `serving_default` means for the input, as `predict` returns it.
+        """Says what an answer means for the input, as `predict` returns it.
 
         Both are plain Python objects. By default it is the answer as it is.
         """

@@ -495,3 +495,15 @@ def test_no_phrase_of_sst2_straddles_its_splits():
     assert (
         not keys["train"] & keys["dev"] | keys["train"] & keys["test"] | keys["dev"] & keys["test"]
     )
+
+
+def test_a_text_that_goes_on_is_split_by_place():
+    lines = [f"{number:03d} {'x' * (number % 7)}\n" for number in range(200)]
+    parts = sources.from_lists({"text": lines}, key="text", splits="70/10/20", contiguous=True)
+    found = {
+        name: [example["text"].numpy().decode() for example in part] for name, part in parts.items()
+    }
+    assert found["train"] + found["dev"] + found["test"] == lines
+    sizes = {name: sum(map(len, rows)) for name, rows in found.items()}
+    for name, share in (("train", 0.7), ("dev", 0.1), ("test", 0.2)):
+        assert sizes[name] / sum(sizes.values()) == pytest.approx(share, abs=0.01)

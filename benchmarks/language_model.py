@@ -1,0 +1,285 @@
+"""Language models: perplexity against n-grams, and seconds against stock Keras.
+
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py ptb [--seed 0] [--epochs 14]
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py shakespeare [--seed 0] [--epochs 12]
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py speed [--seed 0]
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py sampling --export DIR/VERSION
+
+`ptb` trains a word model of less than 5M parameters on the Penn Treebank and reports perplexity on
+test, with the ends of lines; the valid split chooses the epoch. Beside it stand an interpolated
+modified Kneser-Ney model of order 5, the mixture of both with the weight that is best on valid,
+and the model that goes on learning from the test text (dynamic evaluation). `shakespeare` trains a
+character model on the first 90% of tiny shakespeare, of which the last part chooses the epoch, and
+reports nats a character on the last 10%.
+
+`speed` trains the word model of `ptb` without dropout for some steps, and stock Keras' layers of
+the same sizes on the same windows, each in a process of its own. `sampling` writes with an exported
+character model, one prompt and 64 at a time, against a Python loop that calls `predict` for each
+character of one prompt.
+
+`DIR/lm` holds `ptb.train.txt.gz`, `ptb.valid.txt.gz`, `ptb.test.txt.gz` and
+`tinyshakespeare.txt.gz`.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+SCRIPT = Path(__file__).parents[1] / "pipelines" / "language_model.py"
+PTB = {
+    "level": "word",
+    "embedding_size": 256,
+    "units": 384,
+    "num_layers": 2,
+    "tied": True,
+    "window": 35,
+    "batch_size": 32,
+    "embedding_dropout": 0.3,
+    "dropout": 0.4,
+    "weight_dropout": 0.2,
+    "learning_rate": 0.002,
+    "weight_average": 0.999,
+    "clip_norm": 0.5,
+    "dynamic_rate": 0.0,
+}
+SHAKESPEARE = {
+    "level": "char",
+    "splits": "85/5/10",
+    "embedding_size": 64,
+    "units": 512,
+    "window": 64,
+    "batch_size": 32,
+    "embedding_dropout": 0.1,
+    "dropout": 0.4,
+    "learning_rate": 0.002,
+    "weight_average": 0.999,
+}
+SPEED_STEPS = 60
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", choices=["ptb", "shakespeare", "speed", "sampling"])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--out", type=Path, help="the run folder, to be taken up where it stands")
+    parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
+    parser.add_argument("--side", choices=["rnnapps", "stock Keras"], help=argparse.SUPPRESS)
+    flags = parser.parse_args()
+    if flags.side:
+        return print(measure_speed(flags.side, flags.seed))
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        flags.out = flags.out or Path(folder) / "run"
+        if flags.what != "sampling":
+            flags.export = flags.export or Path(folder) / "export"
+        {"ptb": ptb, "shakespeare": shakespeare, "speed": speed, "sampling": sampling}[flags.what](
+            flags
+        )
+
+
+def ptb(flags: argparse.Namespace) -> None:
+    """Prints the perplexities on test of all models."""
+    from rnnapps import export
+    from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
+    from rnnapps.tasks.language_model import LanguageModel
+
+    data = [f"--data={file('ptb.train')}", f"--dev_data={file('ptb.valid')}"]
+    data.append(f"--test_data={file('ptb.test')}")
+    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data, flags)
+    print("| model | test perplexity |\n|---|---|")
+    print(f"| recurrent | {metrics['test']['perplexity']:.2f} |", flush=True)
+    sentences = {part: read_sentences(f"ptb.{part}") for part in ("train", "valid", "test")}
+    ngrams = KneserNey(sentences["train"], order=5)
+    counted = {
+        part: np.concatenate([ngrams.log_probabilities(sentence) for sentence in sentences[part]])
+        for part in ("valid", "test")
+    }
+    print(f"| Kneser-Ney, order 5 | {np.exp(-counted['test'].mean()):.2f} |", flush=True)
+    task, model = export.read(LanguageModel, version)
+    splits = task.load()
+    learnt = {
+        part: -task.token_nats(model, splits[split])
+        for part, split in (("valid", "dev"), ("test", "test"))
+    }
+    weights = mixture_weights([learnt["valid"], counted["valid"]])
+    mixed = mixture_log_probabilities([learnt["test"], counted["test"]], weights)
+    share = f"{weights[0]:.2f} of the recurrent one"
+    print(f"| mixture of both, {share} | {np.exp(-mixed.mean()):.2f} |", flush=True)
+    dynamic, model = export.read(LanguageModel, version, dynamic_rate=0.3)
+    nats = dynamic.token_nats(model, splits["test"])
+    print(f"| recurrent, learning on | {np.exp(nats.mean()):.2f} |", flush=True)
+
+
+def shakespeare(flags: argparse.Namespace) -> None:
+    """Prints nats a character on the last 10% of the text."""
+    data = [f"--data={file('tinyshakespeare')}"]
+    metrics, _ = train(SHAKESPEARE | {"epochs": flags.epochs or 12}, data, flags)
+    print(
+        f"test: {metrics['test']['nats_per_token']:.4f} nats a character, "
+        f"{metrics['test']['bits_per_character']:.4f} bits"
+    )
+
+
+def train(settings: dict, data: list[str], flags: argparse.Namespace) -> tuple[dict, Path]:
+    """Trains with the command line, telling what it took; returns metrics and the export."""
+    command = [sys.executable, SCRIPT, "train", *data, f"--seed={flags.seed}"]
+    command += [f"--{name}={value}" for name, value in settings.items()]
+    command += [f"--patience={settings['epochs']}"]
+    started = time.monotonic()
+    done = subprocess.run(
+        [*command, f"--out={flags.out}", f"--export={flags.export}"],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    metrics = json.loads((flags.out / "metrics.json").read_text())
+    print(
+        f"{metrics['parameters']:,} parameters, {time.monotonic() - started:.0f} s from start to "
+        f"export, {metrics['seconds']:.0f} s of training in all; dev perplexity "
+        f"{metrics['dev']['perplexity']:.2f}",
+        flush=True,
+    )
+    return metrics, Path(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
+
+
+def speed(flags: argparse.Namespace) -> None:
+    """Prints tokens a second of both sides."""
+    rates = {}
+    for side in ("rnnapps", "stock Keras"):
+        command = [sys.executable, __file__, "speed", f"--side={side}", f"--seed={flags.seed}"]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        rates[side] = float(done.stdout.strip())
+        print(f"{side}: {rates[side]:,.0f} tokens/s", flush=True)
+    print(f"ratio {rates['rnnapps'] / rates['stock Keras']:.2f}")
+
+
+def measure_speed(side: str, seed: int) -> float:
+    """Returns the tokens a second of one side's training, after its compilation."""
+    import keras
+    import tensorflow as tf
+
+    from rnnapps.learner import Learner
+    from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
+
+    without = dict.fromkeys(("embedding_dropout", "dropout", "weight_dropout"), 0.0)
+    config = LanguageModelConfig(data=file("ptb.train"), seed=seed, **(PTB | without))
+    task = LanguageModel(config)
+    train = task.load()["train"]
+    task.adapt(train)
+    batches = task.batches(task.encoded(train, training=True), epoch=0).take(SPEED_STEPS).cache()
+    tokens = SPEED_STEPS * config.batch_size * config.window
+    if side == "rnnapps":
+        learner = Learner(task, tf.distribute.get_strategy())
+
+        def run():
+            list(map(float, (values[0] for values in learner.steps(batches))))
+    else:
+        model = stock_keras(len(task.vocabulary))
+        windows = batches.map(lambda inputs, targets, weights: (inputs["tokens"], targets))
+
+        def run():
+            model.fit(windows, verbose=0)
+
+    keras.utils.set_random_seed(seed)
+    run()
+    started = time.monotonic()
+    run()
+    return tokens / (time.monotonic() - started)
+
+
+def stock_keras(vocabulary_size: int):
+    """Makes the peer: stock layers of the same sizes, with the same ties by hand."""
+    import keras
+    from keras import ops
+
+    class Tied(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.embedding = keras.layers.Embedding(vocabulary_size, PTB["embedding_size"])
+            self.layers_of_time = [
+                keras.layers.LSTM(PTB["units"], return_sequences=True, stateful=True)
+                for _ in range(PTB["num_layers"])
+            ]
+            self.projection = keras.layers.Dense(PTB["embedding_size"], use_bias=False)
+            self.bias = self.add_weight(shape=(vocabulary_size,), initializer="zeros")
+
+        def call(self, ids):
+            outputs = self.embedding(ids)
+            for layer in self.layers_of_time:
+                outputs = layer(outputs)
+            outputs = self.projection(outputs)
+            return ops.matmul(outputs, ops.transpose(self.embedding.embeddings)) + self.bias
+
+    model = Tied()
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(PTB["learning_rate"], global_clipnorm=0.5), loss)
+    return model
+
+
+def sampling(flags: argparse.Namespace) -> None:
+    """Prints characters a second of the export, and of the loop over `predict`."""
+    import tensorflow as tf
+
+    from rnnapps import export
+    from rnnapps.tasks.language_model import LanguageModel
+
+    task, model = export.read(LanguageModel, flags.export)
+    generate = tf.saved_model.load(flags.export).signatures["generate"]
+    length, rates = 200, {}
+    for prompts in (1, 64):
+        options = {
+            "prompt": tf.fill([prompts], "T"),
+            "length": tf.constant(length),
+            "temperature": tf.constant(1.0),
+            "top_k": tf.constant(0),
+            "top_p": tf.constant(1.0),
+            "seed": tf.range(prompts, dtype=tf.int64),
+        }
+        generate(**options)
+        seconds = []
+        for _ in range(3):
+            started = time.monotonic()
+            written = generate(**options)["text"].numpy()
+            seconds.append(time.monotonic() - started)
+        rates[prompts] = sum(len(one.decode()) - 1 for one in written) / float(np.median(seconds))
+        print(f"{prompts} prompts: {rates[prompts]:,.0f} characters/s", flush=True)
+    ids, rng = [2, int(task.vocabulary.ids(tf.constant(["T"]))[0])], np.random.default_rng(0)
+    steps, started = 50, None
+    for step in range(steps + 1):
+        if step == 1:
+            started = time.monotonic()  # the first call compiles
+        padded = np.array([ids + [0] * (steps + 2 - len(ids))])
+        logits = model.predict(padded, verbose=0)[0, len(ids) - 1]
+        chances = np.exp(logits - logits.max())
+        ids.append(int(rng.choice(len(chances), p=chances / chances.sum())))
+    rate = steps / (time.monotonic() - started)
+    print(
+        f"a loop of predict calls: {rate:,.0f} characters/s, 1 prompt {rates[1] / rate:.0f} times"
+    )
+
+
+def file(name: str) -> str:
+    """A file of the real data."""
+    return str(Path(os.environ["RNNAPPS_DATA"]) / "lm" / f"{name}.txt.gz")
+
+
+def read_sentences(name: str) -> list[list[str]]:
+    """Reads a file of one sentence a line."""
+    with gzip.open(file(name), "rt", encoding="utf-8") as handle:
+        return [line.split() for line in handle]
+
+
+if __name__ == "__main__":
+    main()

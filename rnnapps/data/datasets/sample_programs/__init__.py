@@ -1,0 +1,1 @@
+"""Generated beginners' programs in Python: the bundled sample for models of characters."""
