@@ -25,7 +25,7 @@ with epy.lazy_imports():
     from matplotlib import figure
 
     from rnnapps import decoding, models
-    from rnnapps.data import batching, sources, stream, text
+    from rnnapps.data import batching, stream, text
     from rnnapps.data.formats import plain_text
     from rnnapps.figures import token_losses
     from rnnapps.models import language_model
@@ -127,6 +127,8 @@ class LanguageModel(Task):
     """
 
     name = "language_model"
+    key = "text"
+    bytes_a_step = 8
     Config = LanguageModelConfig
     Data = LanguageModelData
     PredictOptions = LanguageModelPredict
@@ -136,21 +138,8 @@ class LanguageModel(Task):
     _scorer: "tuple[keras.Model, Any] | None" = None
     _answered = 0
 
-    def load(self) -> Splits:
-        config = self.config
-        return sources.load_splits(
-            config.data,
-            **self._reading(),
-            key="text",
-            dev_data=config.dev_data,
-            test_data=config.test_data,
-            splits=config.splits,
-            seed=config.split_seed,
-            contiguous=self._is_stream,
-        )
-
-    def load_all(self) -> "tf.data.Dataset":
-        return sources.load_all(self.config.data, **self._reading())
+    def load(self, **options: Any) -> Splits:
+        return super().load(contiguous=self._is_stream, **options)
 
     def as_examples(self, inputs: Sequence[str]) -> "dict[str, tf.Tensor]":
         return {"text": tf.constant(inputs, tf.string)}
@@ -185,7 +174,7 @@ class LanguageModel(Task):
         else:
             self.config = settled(config, lengths.total())
             ends = {length + 1: count for length, count in lengths.items()}
-            self.plan = batching.Plan.of(ends, **self._sizes())
+            self.plan = batching.Plan.of(ends, **self.plan_sizes())
             told = f"{lengths.total():,} texts; {self.plan}"
         log.info(
             "%s; %s of %s different tokens known",
@@ -201,7 +190,7 @@ class LanguageModel(Task):
     def restore(self, directory: Path) -> None:
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
         if not self._is_stream:
-            self.plan = batching.Plan.load(directory / "length_counts.txt", **self._sizes())
+            self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         """Turns a text of its own into the tokens that are read, and those that follow them."""
@@ -214,9 +203,7 @@ class LanguageModel(Task):
             size = config.window + config.window_overlap
             self._kept_stream = self._stream(examples)  # its file lasts as long as it
             return self._kept_stream.windows(config.batch_size, size, config.window)
-        encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
-        in_memory = training and batching.fits_in_memory(8 * self.plan.num_steps)
-        return encoded.cache() if in_memory else encoded
+        return super().encoded(examples, training)
 
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         if self._is_stream:
@@ -558,7 +545,7 @@ class LanguageModel(Task):
         """Whether the end of a line is a token of its own kind, and `<end>` never written."""
         return self._is_stream and self.config.level == "char"
 
-    def _reading(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, Any]:
         config = self.config
         strip = not self._is_stream
 
@@ -575,13 +562,9 @@ class LanguageModel(Task):
             "on_bad_row": config.on_bad_row,
         }
 
-    def _sizes(self) -> dict[str, int]:
-        config = self.config
-        return {
-            "max_length": config.max_length + 1,
-            "num_buckets": config.buckets,
-            "batch_size": config.batch_size,
-        }
+    def plan_sizes(self) -> dict[str, int]:
+        """A line is as long as its tokens with the end."""
+        return {**super().plan_sizes(), "max_length": self.config.max_length + 1}
 
     def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         """Splits texts, string `[…]`, into tokens, string `[…, (time)]`."""

@@ -27,7 +27,6 @@ with epy.lazy_imports():
     from rnnapps.data import (
         batching,
         entities,
-        sources,
         tag_set,
         tagged,
         text,
@@ -117,30 +116,15 @@ class Ner(Task):
     """
 
     name = "ner"
+    key = "tokens"
     Config = NerConfig
     Data = NerData
     config: NerConfig
     tags: "tag_set.TagSet | None" = None
     vocabulary: "text.Vocabulary"
     characters: "text.Vocabulary"
-    plan: "batching.Plan"
     _num_frequent: int
     _vectors: "Mapping[str, np.ndarray] | None" = None
-
-    def load(self) -> Splits:
-        config = self.config
-        return sources.load_splits(
-            config.data,
-            **self._reading(),
-            key="tokens",
-            dev_data=config.dev_data,
-            test_data=config.test_data,
-            splits=config.splits,
-            seed=config.split_seed,
-        )
-
-    def load_all(self) -> "tf.data.Dataset":
-        return sources.load_all(self.config.data, **self._reading())
 
     def check(self, splits: Splits) -> None:
         counts, schemes = {}, {}
@@ -203,7 +187,7 @@ class Ner(Task):
             embedding_size=size if config.embedding_size == "auto" else config.embedding_size,
         )
         self.config = settled(config, lengths.total())
-        self.plan = batching.Plan.of(lengths, **self._sizes())
+        self.plan = batching.Plan.of(lengths, **self.plan_sizes())
         log.info(
             "%s training sentences with %d kinds of tags (%s); %s of %s different words known; %s",
             f"{lengths.total():,}",
@@ -252,7 +236,7 @@ class Ner(Task):
         self.tags = tag_set.TagSet.load(directory / "tags.txt", self.config.scheme)
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
         self.characters = text.Vocabulary.load(directory / "characters.txt")
-        self.plan = batching.Plan.load(directory / "length_counts.txt", **self._sizes())
+        self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
         self._num_frequent = len(self.vocabulary)  # it matters in training only
 
     def encode(
@@ -260,10 +244,6 @@ class Ner(Task):
     ) -> "tuple[dict[str, tf.Tensor], tf.Tensor]":
         inputs = self._inputs(self._split(example["tokens"]))
         return inputs, self.tags.ids(self._split(example["tags"]))
-
-    def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
-        encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
-        return encoded.cache() if training and self._fits_in_memory() else encoded
 
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         return self.plan.batches(
@@ -501,7 +481,7 @@ class Ner(Task):
     def _reads_characters(self) -> bool:
         return bool(self.config.character_filters or self.config.character_units)
 
-    def _reading(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, Any]:
         config = self.config
         return {
             "read": functools.partial(
@@ -521,17 +501,10 @@ class Ner(Task):
             "on_bad_row": config.on_bad_row,
         }
 
-    def _sizes(self) -> dict[str, int]:
-        config = self.config
-        return {
-            "max_length": config.max_length,
-            "num_buckets": config.buckets,
-            "batch_size": config.batch_size,
-        }
-
-    def _fits_in_memory(self) -> bool:
-        bytes_a_token = 4 * (3 + (_CHARACTERS_READ if self._reads_characters else 0))
-        return batching.fits_in_memory(bytes_a_token * self.plan.num_steps)
+    @property
+    def bytes_a_step(self) -> int:
+        """Ids of the word, its tag and its casing, and those of its characters."""
+        return 4 * (3 + (_CHARACTERS_READ if self._reads_characters else 0))
 
     def _split(self, lines: "tf.Tensor") -> "tf.Tensor":
         """Splits a sentence's lines, as many as are read: string `[time]`."""

@@ -23,7 +23,7 @@ with epy.lazy_imports():
     from matplotlib import figure
 
     from rnnapps import models
-    from rnnapps.data import batching, labels, sources, text
+    from rnnapps.data import batching, labels, text
     from rnnapps.data.formats import labelled
     from rnnapps.figures import confusion
     from rnnapps.metrics import classification
@@ -95,27 +95,12 @@ class Sentiment(Task):
     """
 
     name = "sentiment"
+    key = "text"
     Config = SentimentConfig
     Data = SentimentData
     config: SentimentConfig
     labels: "labels.Labels | None" = None
     vocabulary: "text.Vocabulary"
-    plan: "batching.Plan"
-
-    def load(self) -> Splits:
-        config = self.config
-        return sources.load_splits(
-            config.data,
-            **self._reading(),
-            key="text",
-            dev_data=config.dev_data,
-            test_data=config.test_data,
-            splits=config.splits,
-            seed=config.split_seed,
-        )
-
-    def load_all(self) -> "tf.data.Dataset":
-        return sources.load_all(self.config.data, **self._reading())
 
     def check(self, splits: Splits) -> None:
         counts = {
@@ -154,7 +139,7 @@ class Sentiment(Task):
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
         self.config = settled(dataclasses.replace(config, max_length=max_length), classes.total())
-        self.plan = batching.Plan.of(lengths, **self._sizes())
+        self.plan = batching.Plan.of(lengths, **self.plan_sizes())
         log.info(
             "%s training texts of %d classes; %s of %s different %s known; %s",
             f"{classes.total():,}",
@@ -175,15 +160,11 @@ class Sentiment(Task):
     def restore(self, directory: Path) -> None:
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
         self.labels = labels.Labels.load(directory / "labels.txt")
-        self.plan = batching.Plan.load(directory / "length_counts.txt", **self._sizes())
+        self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
         return self._ids(tokens), self.labels.ids(example["label"])
-
-    def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
-        encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
-        return encoded.cache() if training and self._fits_in_memory() else encoded
 
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         return self.plan.batches(
@@ -316,7 +297,7 @@ class Sentiment(Task):
     ) -> "dict[str, figure.Figure]":
         return {"confusion": confusion.confusion(evaluation.outcomes, self.labels.names)}
 
-    def _reading(self) -> dict[str, Any]:
+    def reading(self) -> dict[str, Any]:
         config = self.config
         columns = [name.strip() for name in config.columns.split(",")] if config.columns else None
         return {
@@ -328,17 +309,10 @@ class Sentiment(Task):
             "on_bad_row": config.on_bad_row,
         }
 
-    def _fits_in_memory(self) -> bool:
-        bytes_a_token = 4 * (5 if self._has_affixes() else 1)
-        return batching.fits_in_memory(bytes_a_token * self.plan.num_steps)
-
-    def _sizes(self) -> dict[str, int]:
-        config = self.config
-        return {
-            "max_length": config.max_length,
-            "num_buckets": config.buckets,
-            "batch_size": config.batch_size,
-        }
+    @property
+    def bytes_a_step(self) -> int:
+        """Ids of the token, and those of its affixes."""
+        return 4 * (5 if self._has_affixes() else 1)
 
     def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         split = text.TOKENISERS[self.config.tokens]

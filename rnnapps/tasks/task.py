@@ -16,6 +16,8 @@ with epy.lazy_imports():
     import tensorflow as tf
     from matplotlib import figure
 
+    from rnnapps.data import batching, sources
+
 log = logging.getLogger("rnnapps")
 
 Splits = dict[str, "tf.data.Dataset"]
@@ -77,6 +79,8 @@ class Task:
 
     name: ClassVar[str]
     """The task's name in paths and on the command line."""
+    key: ClassVar[str]
+    """The field of a raw example that decides which split it falls into."""
     Config: ClassVar[type[TrainingConfig]]
     """The configuration: a frozen dataclass of `Data`, model and `TrainingConfig` fields."""
     Data: ClassVar[type[DataConfig]]
@@ -84,16 +88,38 @@ class Task:
     PredictOptions: ClassVar[type] = NoOptions
     """A frozen dataclass: further flags of `predict`."""
 
+    plan: "batching.Plan"
+    """How the examples become batches; `adapt` and `restore` make it."""
+    bytes_a_step: int
+    """What a step of an encoded example takes in memory."""
+
     def __init__(self, config: Any):
         self.config = config
 
-    def load(self) -> Splits:
-        """Reads the configured data: raw examples (dicts of scalars and strings) by split."""
+    def reading(self) -> dict[str, Any]:
+        """Returns how the data is read: the arguments of `sources.load_all` but for the spec."""
         raise NotImplementedError
+
+    def load(self, **options: Any) -> Splits:
+        """Reads the configured data: raw examples (dicts of scalars and strings) by split.
+
+        The options are further arguments of `sources.load_splits`.
+        """
+        config = self.config
+        return sources.load_splits(
+            config.data,
+            **self.reading(),
+            **options,
+            key=self.key,
+            dev_data=config.dev_data,
+            test_data=config.test_data,
+            splits=config.splits,
+            seed=config.split_seed,
+        )
 
     def load_all(self) -> "tf.data.Dataset":
         """Reads every example of the configured `data`, whatever its splits."""
-        raise NotImplementedError
+        return sources.load_all(self.config.data, **self.reading())
 
     def check(self, splits: Splits) -> None:
         """Raises UserError where splits do not fit each other, or not the adapted task."""
@@ -120,7 +146,9 @@ class Task:
 
     def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
         """Encodes raw examples; those for training stay in memory if they are few enough."""
-        raise NotImplementedError
+        encoded = examples.map(self.encode, num_parallel_calls=tf.data.AUTOTUNE)
+        small = training and batching.fits_in_memory(self.plan.num_steps * self.bytes_a_step)
+        return encoded.cache() if small else encoded
 
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         """Turns encoded examples into bucketed, padded batches of (inputs, targets, weights).
@@ -227,6 +255,15 @@ class Task:
         # Keras Tuner takes values of one type only, and `auto` stands beside numbers.
         named = {str(value): value for value in values}
         return named[str(hp.Choice(field, list(named), default=str(kept)))]
+
+    def plan_sizes(self) -> dict[str, int]:
+        """Returns what a `batching.Plan` needs to know besides the lengths of the examples."""
+        config = self.config
+        return {
+            "max_length": config.max_length,
+            "num_buckets": config.buckets,
+            "batch_size": config.batch_size,
+        }
 
     def figures(
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
