@@ -2,14 +2,17 @@
 
 import csv
 import itertools
+import os
 from pathlib import Path
 
-import keras
 import pytest
 
 from rnnapps import cli
 from rnnapps.data.datasets.sample_reviews import grammar
 from rnnapps.tasks.sentiment import Sentiment
+
+# A GPU is shared by the processes of the tests and those that they start.
+os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
 
@@ -17,6 +20,8 @@ SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
 @pytest.fixture(autouse=True)
 def seeded():
     """Makes weights and dropout the same in every run of a test."""
+    import keras  # not above, because the process that hands out the tests needs no TensorFlow
+
     keras.utils.set_random_seed(0)
 
 
