@@ -60,7 +60,7 @@ def everything(emissions, transitions, start, end, mask, tags):
 
 @functools.cache
 def traced(tags, dtype=tf.float64, jit_compile=False):
-    """`everything` as one graph for all batches and lengths."""
+    """`everything` as one graph for all batches and lengths; each is traced once for all tests."""
     return tf.function(
         everything,
         input_signature=[
@@ -178,12 +178,13 @@ def test_lengths_0_1_and_all(run):
 
 @pytest.mark.parametrize("mode", ["eager", "graph", "compiled"])
 def test_no_steps_and_no_rows(mode):
-    run = everything if mode == "eager" else traced(TAGS, jit_compile=mode == "compiled")
-    scores = np.ones((TAGS, TAGS)), np.ones(TAGS), np.ones(TAGS)
+    graph = (TAGS, tf.float32, True) if mode == "compiled" else (TAGS,)
+    run = everything if mode == "eager" else traced(*graph)
+    dtype = "float32" if mode == "compiled" else "float64"
     for batch, time in ((2, 0), (0, 3), (0, 0)):
-        empty = (np.ones((batch, time, TAGS)), *scores, np.ones((batch, time), bool))
-        case = [tf.constant(v) for v in (*empty, np.ones((batch, time), "int32"))]
-        said = run(*case)
+        shapes = (batch, time, TAGS), (TAGS, TAGS), (TAGS,), (TAGS,)
+        scores = [tf.ones(shape, dtype) for shape in shapes]
+        said = run(*scores, tf.ones((batch, time), tf.bool), tf.ones((batch, time), tf.int32))
         np.testing.assert_array_equal(said["log_z"], np.zeros(batch))
         np.testing.assert_array_equal(said["log_likelihood"], np.zeros(batch))
         assert said["marginals"].shape == (batch, time, TAGS)
@@ -307,15 +308,11 @@ def test_steps_that_are_not_valid_are_skipped_wherever_they_are(run):
 
 def test_long_sequences_lose_no_digits():
     rng = np.random.default_rng(0)
-    emissions, *scores, _, tags = random_case(rng, 2, 1000, 4, 2.0)
+    emissions, *scores, _, tags = random_case(rng, 2, 1000, TAGS, 2.0)
     emissions, mask = rng.normal(size=emissions.shape), np.ones((2, 1000), bool)
-    tags = np.abs(tags) % 4
-    double, single = (
-        traced(4, dtype)(
-            *(v.astype(dtype.as_numpy_dtype) for v in (emissions, *scores)), mask, tags
-        )
-        for dtype in (tf.float64, tf.float32)
-    )
+    tags, scores = np.abs(tags) % TAGS, [emissions, *scores]
+    double = traced(TAGS)(*scores, mask, tags)
+    single = traced(TAGS, tf.float32)(*(v.astype("float32") for v in scores), mask, tags)
     np.testing.assert_allclose(single["log_z"], double["log_z"], rtol=1e-6)
     np.testing.assert_allclose(single["marginals"], double["marginals"], atol=1e-5)
     np.testing.assert_array_equal(single["viterbi"][0], double["viterbi"][0])

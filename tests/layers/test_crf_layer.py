@@ -203,9 +203,10 @@ def test_no_metric_on_jax(monkeypatch):
 
 @pytest.mark.parametrize(
     ("policy", "jit_compile"),
-    [("float32", False), ("float32", True), ("mixed_float16", False), ("mixed_bfloat16", True)],
+    [("float32", False), ("mixed_float16", False), ("mixed_bfloat16", True)],
 )
 def test_fit_learns(policy, jit_compile):
+    """What is compiled of the CRF is float32 under every policy."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -213,7 +214,7 @@ def test_fit_learns(policy, jit_compile):
     finally:
         keras.config.set_dtype_policy(before)
     optimizer = keras.optimizers.Adam(0.1)
-    metrics = None if jit_compile or policy != "float32" else [CRFAccuracy(layer)]
+    metrics = [CRFAccuracy(layer)] if policy == "float32" else None
     model.compile(optimizer, CRFLoss(layer), jit_compile=jit_compile, metrics=metrics)
     history = model.fit(WORDS, TRUTH, epochs=20, batch_size=32, verbose=0).history
     assert history["loss"][-1] < 0.1 * history["loss"][0]

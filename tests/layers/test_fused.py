@@ -1,5 +1,7 @@
 """The engine against its equations, written once more as a plain loop and differentiated."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -144,28 +146,42 @@ def test_equations(name, bias):
 
 
 ALL = ("reset", "input_dropout", "recurrent_dropout")
+EACH = (("prefix",), ("suffix",), ("holes",), ("reset",), ("recurrent_dropout",))
 
 
-@pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize(
-    "used",
-    [("prefix",), ("suffix",), ("holes",), ("reset",), ("recurrent_dropout",), ("holes", *ALL)],
-    ids="+".join,
+    ("name", "used"),
+    [(name, ("holes", *ALL)) for name in CELLS] + list(itertools.product(DIFFERENT, EACH)),
+    ids=lambda value: value if isinstance(value, str) else "+".join(value),
 )
 def test_masks_resets_and_dropout(name, used):
+    """All at once for every cell, and each alone for those that differ in more than `φ`."""
     assert_equal(name, problem(name), options(5, 17, *used), compiled=False, training=True)
 
 
-@pytest.mark.parametrize("name", DIFFERENT)
-@pytest.mark.parametrize("used", [(), ("holes", *ALL)], ids=["plain", "all"])
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        *(pytest.param(name, ("holes", *ALL), id=f"{name}-all") for name in DIFFERENT),
+        pytest.param("lstm", (), id="lstm-plain"),
+        pytest.param("reset_after", (), id="reset_after-plain"),
+    ],
+)
 def test_compiled(name, used):
+    """Without a mask the groups are cut otherwise, whatever the cell: two cells try it."""
     assert_equal(name, problem(name, 19, 33), options(19, 33, *used), training=True)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-@pytest.mark.parametrize("time", [0, 1, 17, 33])
-@pytest.mark.parametrize("batch", [0, 1, 18])
+SIZES = tuple(itertools.product((0, 1, 18), (0, 1, 17, 33)))
+COMPILED_SIZES = ((0, 0), (0, 33), (1, 1), (1, 17), (18, 0), (18, 17), (18, 33))
+
+
+@pytest.mark.parametrize(
+    ("batch", "time", "compiled"),
+    [(*size, False) for size in SIZES] + [(*size, True) for size in COMPILED_SIZES],
+)
 def test_sizes(batch, time, compiled):
+    """Compiled, which is slow: nothing, one and many of both, and one and two groups of rows."""
     used = options(batch, time, "prefix")
     assert_equal("gru", problem("gru", batch, time), used, compiled=compiled)
 

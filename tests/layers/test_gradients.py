@@ -20,14 +20,12 @@ CELLS = {
     "gru": (GRU, {}),
     "gru-after": (GRU, {"reset_after": True}),
 }
+DROPOUTS = {"dropout": 0.4, "recurrent_dropout": 0.3, "recurrent_weight_dropout": 0.3}
 OPTIONS = {
     "plain": {},
     "no_bias": {"use_bias": False},
     "layer_norm": {"layer_norm": True},
-    "dropout": {"dropout": 0.4},
-    "recurrent_dropout": {"recurrent_dropout": 0.3},
-    "recurrent_weight_dropout": {"recurrent_weight_dropout": 0.3},
-    "all_dropouts": {"dropout": 0.4, "recurrent_dropout": 0.3, "recurrent_weight_dropout": 0.3},
+    "all_dropouts": DROPOUTS,
     "backwards": {"go_backwards": True},
 }
 
@@ -72,15 +70,24 @@ def check_gradients(layer, num_states, **arguments):
         )
 
 
-@pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.parametrize("option", OPTIONS)
-def test_gradients_equal_finite_differences(cell, option):
+def check_gradients_of(cell, **options):
     layer_class, own = CELLS[cell]
-    options = {"return_sequences": True, "return_state": True, "dtype": "float64", **own}
-    layer = layer_class(UNITS, **options, **OPTIONS[option])
-    num_states = len(layer.state_size)
-    resets = {"reset": RESET} if option in ("plain", "layer_norm") else {}
-    check_gradients(layer, num_states, mask=MASK, **resets)
+    own = {"return_sequences": True, "return_state": True, "dtype": "float64", **own}
+    layer = layer_class(UNITS, **own, **options)
+    check_gradients(layer, len(layer.state_size), mask=MASK, reset=RESET)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("cell", CELLS)  # the outer loop: options share compiled programs
+def test_gradients_equal_finite_differences(cell, option):
+    check_gradients_of(cell, **OPTIONS[option])
+
+
+@pytest.mark.parametrize("cell", ["jordan", "gru"])
+@pytest.mark.parametrize("rate", DROPOUTS)
+def test_gradients_with_one_dropout(cell, rate):
+    """Jordan's network feeds back its output, and the GRU a gated state."""
+    check_gradients_of(cell, **{rate: DROPOUTS[rate]})
 
 
 @pytest.mark.parametrize(

@@ -39,17 +39,28 @@ def results_and_gradients(layer, training=True, **arguments):
     return results + tape.gradient(loss, [x, *variables])
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+STATES = {"return_sequences": True, "return_state": True}, {"mask": MASK}
+BACKWARDS = {"return_state": True, "go_backwards": True}, {"mask": HOLES, "reset": RESET}
+RATES = dict.fromkeys(("dropout", "recurrent_dropout", "recurrent_weight_dropout"), 0.4)
+
+
 @pytest.mark.parametrize(
-    ("more", "arguments"),
+    ("layer_class", "options", "more", "arguments"),
     [
-        ({"return_sequences": True, "return_state": True}, {"mask": MASK}),
-        ({"return_state": True, "go_backwards": True}, {"mask": HOLES, "reset": RESET}),
-        ({"dropout": 0.4, "recurrent_dropout": 0.4, "recurrent_weight_dropout": 0.4}, {}),
+        pytest.param(*LAYERS[layer].values, *case, id=f"{LAYERS[layer].id}-{name}")
+        for name, case, layers in (
+            ("backwards", BACKWARDS, range(6)),
+            ("states", STATES, (0, 2, 4)),
+            ("dropout", (RATES, {}), (0, 2, 5)),
+        )
+        for layer in layers
     ],
-    ids=["states", "backwards", "dropout"],
 )
 def test_both_give_the_same(layer_class, options, more, arguments):
+    """The hardest case of every layer, the others of each class.
+
+    That the engine is right in every combination, `test_fused.py` says.
+    """
     auto = layer_class(UNITS, seed=7, **options, **more)
     reference = layer_class(UNITS, seed=7, implementation="reference", **options, **more)
     auto.build(X.shape)

