@@ -8,24 +8,34 @@ import tensorflow as tf
 from rnnapps.errors import UserError
 
 
-def strategy_for(devices: str) -> tf.distribute.Strategy:
+def strategy_for(devices: str, shares_batches: bool = True) -> tf.distribute.Strategy:
     """Makes the strategy that trains on the devices named.
 
     Args:
         devices: `auto` (all GPUs if there are several, otherwise TensorFlow's own choice), `cpu`,
             or a list such as `gpu:0` or `gpu:0,1`.
+        shares_batches: whether several devices can share a batch; if not, `auto` takes the first
+            GPU. Defaults to True.
 
     Returns:
         A `MirroredStrategy` for several GPUs, otherwise a strategy for one device.
 
     Raises:
-        UserError: the list cannot be read, or names a GPU that is not there.
+        UserError: the list cannot be read, names a GPU that is not there, or several where batches
+            cannot be shared.
 
     Example:
     >>> strategy_for("cpu").num_replicas_in_sync
     1
     """
     names = _named(devices)
+    if not shares_batches and len(names) > 1:
+        if devices != "auto":
+            raise UserError(
+                "a stream is read on one device, since its rows go on from batch to batch: give "
+                f"one, such as gpu:0. Received: devices={devices}"
+            )
+        names = names[:1]
     if len(names) > 1:
         return tf.distribute.MirroredStrategy(names)
     return tf.distribute.OneDeviceStrategy(names[0]) if names else tf.distribute.get_strategy()

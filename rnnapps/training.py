@@ -208,7 +208,7 @@ def learn(
     run = Run(out)
     _name_data(task, splits)
     run.require_startable(task.config)
-    strategy = devices.strategy_for(task.config.devices)
+    strategy = devices.strategy_for(task.config.devices, task.shares_batches)
     if splits is None:
         splits = task.load()
     task.check(splits)

@@ -10,17 +10,13 @@ Entity(type='LOC', text='Rome', start=9, end=13, confidence=0.8)
 [Zoë PER] left [Rome LOC].
 """
 
-import unicodedata
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rnnapps.data.printable import printable
 from rnnapps.data.tagging_schemes import spans
 
-# White space and what moves the cursor to another line shows as a blank.
-_BLANKS = "\t\n\v\f\r\x85\u2028\u2029"
-# Formatting that reverses the text around it.
-_BIDIRECTIONAL = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _COLOURS = (*range(31, 37), *range(91, 97))  # of ANSI: all but black, white and greys
 _COLOUR_SEED = 2  # gives each type of CoNLL-2003 a colour of its own, and each of WNUT17
 
@@ -82,15 +78,15 @@ def highlight(text: str, entities: Iterable[Entity], colour: bool) -> str:
     """
     parts, position = [], 0
     for entity in sorted(entities, key=lambda entity: entity.start):
-        inside, kind = _shown(text[entity.start : entity.end]), _shown(entity.type)
-        parts.append(_shown(text[position : entity.start]))
+        inside, kind = printable(text[entity.start : entity.end]), printable(entity.type)
+        parts.append(printable(text[position : entity.start]))
         if colour:
             code = _COLOURS[zlib.crc32(kind.encode(), _COLOUR_SEED) % len(_COLOURS)]
             parts.append(f"\x1b[1;{code}m{inside}\x1b[22m \x1b[2m{kind}\x1b[0m")
         else:
             parts.append(f"[{inside} {kind}]")
         position = entity.end
-    return "".join([*parts, _shown(text[position:])])
+    return "".join([*parts, printable(text[position:])])
 
 
 def _character_offsets(text: str, offsets: set[int]) -> dict[int, int]:
@@ -102,13 +98,3 @@ def _character_offsets(text: str, offsets: set[int]) -> dict[int, int]:
         before += sum(byte & 0xC0 != 0x80 for byte in content[position:offset])
         characters[offset], position = before, offset
     return characters
-
-
-def _shown(text: str) -> str:
-    def character(c):
-        if c in _BLANKS:
-            return " "
-        is_harmful = c in _BIDIRECTIONAL or unicodedata.category(c) in ("Cc", "Cs")
-        return "\ufffd" if is_harmful else c
-
-    return "".join(map(character, text))

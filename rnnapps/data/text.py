@@ -179,7 +179,8 @@ class Vocabulary(tf.Module):
         Equally frequent tokens are in alphabetical order, so that the same counts always give the
         same ids.
         """
-        frequent = (token for token, count in counts.items() if count >= min_count)
+        special = (cls.PADDING, cls.UNKNOWN)
+        frequent = (t for t, count in counts.items() if count >= min_count and t not in special)
         by_frequency = sorted(frequent, key=lambda token: (-counts[token], token))
         return cls(by_frequency[: max(size - 2, 0)])
 
@@ -196,8 +197,15 @@ class Vocabulary(tf.Module):
         return len(self.tokens)
 
     def ids(self, tokens: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Looks up the int32 ids of string tokens, in their own (possibly ragged) shape."""
-        return tf.cast(self.table.lookup(tokens), tf.int32)
+        """Looks up the int32 ids of string tokens, in their own (possibly ragged) shape.
+
+        None of them is padding: a token that is written like it is unknown.
+        """
+
+        def of(flat):
+            return tf.maximum(tf.cast(self.table.lookup(flat), tf.int32), 1)
+
+        return tf.ragged.map_flat_values(of, tokens)
 
     def tokens_of(self, ids: tf.Tensor) -> tf.Tensor:
         """Looks up the string tokens of integer ids, in their shape."""
@@ -214,7 +222,9 @@ def count_tokens(
         tokens: counts by token, as `str`.
         lengths: counts by number of tokens.
     """
-    tokens.update(token.decode() for token in batch.flat_values.numpy())
+    values, _, counts = tf.unique_with_counts(batch.flat_values)
+    for token, count in zip(values.numpy(), counts.numpy().tolist(), strict=True):
+        tokens[token.decode()] += count
     lengths.update(batch.row_lengths().numpy().tolist())
 
 

@@ -137,8 +137,10 @@ class Decoder(keras.layers.Layer):
             mean = ops.mean(ops.square(ops.cast(dropped, "float32")))
             self.add_loss(self.activation_regularization * mean)
         if self.temporal_regularization:
-            change = ops.cast(outputs[:, 1:] - outputs[:, :-1], "float32")
-            self.add_loss(self.temporal_regularization * ops.mean(ops.square(change)))
+            change = ops.square(ops.cast(outputs[:, 1:] - outputs[:, :-1], "float32"))
+            size = ops.maximum(ops.size(change), 1)  # there is none in a single step
+            mean = ops.sum(change) / ops.cast(size, "float32")
+            self.add_loss(self.temporal_regularization * mean)
 
     def compute_mask(self, ids, mask=None):
         """Returns the mask of the logits, which is that of the ids, and none for the states."""

@@ -6,15 +6,22 @@ import dataclasses
 import functools
 import logging
 import math
+import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from etils import epy
-from jsonargparse.typing import NonNegativeFloat, NonNegativeInt, PositiveInt
+from jsonargparse.typing import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    restricted_number_type,
+)
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import DataConfig, Factor, Share, TrainingConfig, settled
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -25,7 +32,7 @@ with epy.lazy_imports():
     from matplotlib import figure
 
     from rnnapps import decoding, models
-    from rnnapps.data import batching, stream, text
+    from rnnapps.data import batching, printable, stream, text
     from rnnapps.data.formats import plain_text
     from rnnapps.figures import token_losses
     from rnnapps.models import language_model
@@ -40,6 +47,10 @@ _LINE_FEED = "\u2424"
 _PIECE, _WARM_UP, _READ_AT_ONCE, _PIECES_AT_ONCE = 10_000, 1_000, 100, 16
 _PROGRAMS_PARSED = 200
 
+Number = restricted_number_type(
+    "Number", int, [(">=", 0), ("<", 2**31)], docstring="a whole number from 0 to below 2^31"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelData(DataConfig):
@@ -47,9 +58,6 @@ class LanguageModelData(DataConfig):
 
     text_column: str = "text"
     """The feature of a TFDS data set that holds the text."""
-    context: Literal["auto", "lines", "stream"] = "auto"
-    """What comes before a token: its own line or TFDS example alone (`lines`), or all of the text
-    (`stream`); `auto`: `lines` for the sample, otherwise `stream`."""
     dynamic_rate: NonNegativeFloat = 0.0
     """The step size at which a model goes on learning from a stream while it is measured on it
     (dynamic evaluation), which changes no model that is kept; 0 for none."""
@@ -59,6 +67,9 @@ class LanguageModelData(DataConfig):
 class LanguageModelConfig(TrainingConfig, LanguageModelData):
     """The language model."""
 
+    context: Literal["auto", "lines", "stream"] = "auto"
+    """What comes before a token: its own line or TFDS example alone (`lines`), or all of the text
+    (`stream`); `auto`: `lines` for the sample, otherwise `stream`."""
     level: Literal["char", "word"] = "char"
     """What a token is: a character, or what stands between blanks; the end of a line is one."""
     vocabulary_size: PositiveInt = 50_000
@@ -107,15 +118,15 @@ class LanguageModelPredict:
 
     score: bool = False
     """Tell the probability of each input, in place of going on with it."""
-    length: NonNegativeInt = 500
+    length: Number = 500
     """The largest number of new tokens."""
     temperature: NonNegativeFloat = 0.7
     """What the scores are divided by; 0 for the likeliest token."""
-    top_k: NonNegativeInt = 0
+    top_k: Number = 0
     """Draw from the k likeliest tokens; 0 for all."""
-    top_p: Share = 0.0
-    """Draw from the fewest tokens that have this probability; 0 for all."""
-    seed: NonNegativeInt = 0
+    top_p: Factor = 1.0
+    """Draw from the fewest tokens that have this probability; 1 for all."""
+    seed: Number = 0
     """Draws another text; each input has the next number."""
 
 
@@ -149,31 +160,40 @@ class LanguageModel(Task):
         seen, lengths = collections.Counter(), collections.Counter()
         for batch in train.batch(1024):
             text.count_tokens(self._tokens(batch["text"]), seen, lengths)
-        if len(seen) < 2:
+        if len(seen) < 2:  # with the end of a line
             told = ", ".join(map(repr, seen)) or "none"
             raise UserError(f"the training text needs two different tokens. Received: {told}")
         seen.pop(_END, None)
         seen.pop(text.Vocabulary.UNKNOWN, None)
         known = text.Vocabulary.learn(seen, config.vocabulary_size - 1, config.min_count)
+        if len(known) == 2:
+            raise UserError(
+                "no token of the training text is known. Received: "
+                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+            )
         self.vocabulary = text.Vocabulary([_END, *known.tokens[2:]])
         max_length = config.max_length
         if max_length == "auto":
             max_length = 10_000 if self._is_stream else min(max(*lengths, 256), 2048)
-        config = dataclasses.replace(config, max_length=max_length)
+        # What the data is called may change later, but not what the model has learnt to read.
+        context = "stream" if self._is_stream else "lines"
+        config = dataclasses.replace(config, max_length=max_length, context=context)
         if self._is_stream:
             total = sum(length * count for length, count in lengths.items())
-            batch_size = 32 if config.batch_size == "auto" else config.batch_size
-            if total < config.window:
+            rows = config.batch_size
+            if rows == "auto":
+                rows = min(32, max(total // config.window, 1))
+            if total < rows * config.window:
                 raise UserError(
-                    f"the training text is shorter than a window of {config.window} tokens. "
-                    f"Received: {total} tokens"
+                    f"the training text is shorter than {rows} rows of a window of {config.window} "
+                    f"tokens: lower window or batch_size. Received: {total} tokens"
                 )
-            batch_size = min(batch_size, max(total // config.window, 1))
-            self.config = dataclasses.replace(config, batch_size=batch_size, buckets=1)
-            told = f"a stream of {total:,} tokens in {batch_size} rows"
+            buckets = 1 if config.buckets == "auto" else config.buckets
+            self.config = dataclasses.replace(config, batch_size=rows, buckets=buckets)
+            told = f"a stream of {total:,} tokens in {rows} rows"
         else:
             self.config = settled(config, lengths.total())
-            ends = {length + 1: count for length, count in lengths.items()}
+            ends = {length + 1: count for length, count in lengths.items()}  # with the end
             self.plan = batching.Plan.of(ends, **self.plan_sizes())
             told = f"{lengths.total():,} texts; {self.plan}"
         log.info(
@@ -194,8 +214,9 @@ class LanguageModel(Task):
 
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         """Turns a text of its own into the tokens that are read, and those that follow them."""
-        ids = self.vocabulary.ids(self._tokens(example["text"]))[: self.config.max_length]
-        return tf.concat([[_END_ID], ids], 0), tf.concat([ids, [_END_ID]], 0)  # [time]
+        ids, limit = self.vocabulary.ids(self._tokens(example["text"])), self.config.max_length
+        read, targets = tf.concat([[_END_ID], ids], 0), tf.concat([ids, [_END_ID]], 0)
+        return read[:limit], targets[:limit]  # [time]
 
     def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
         config = self.config
@@ -225,7 +246,7 @@ class LanguageModel(Task):
         if self._is_stream:
             return 0
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
-        return int(tf.math.count_nonzero(lengths > self.config.max_length))
+        return int(tf.math.count_nonzero(lengths + 1 > self.config.max_length))
 
     def build(self) -> "keras.Model":
         config = self.config
@@ -260,11 +281,6 @@ class LanguageModel(Task):
     def trained(self, model: "keras.Model") -> "keras.Model":
         if not self._is_stream:
             return model
-        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
-            raise UserError(
-                "the rows of a stream go on from batch to batch, on one device. "
-                f"Received: devices={self.config.devices}"
-            )
         config = self.config
         stride = config.window if config.window_overlap else None
         carried = models.CarriedState(model, config.batch_size, stride)
@@ -284,24 +300,33 @@ class LanguageModel(Task):
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         """Scores every token, the ends of lines too, whatever the batches."""
         nats = self.token_nats(model, examples)  # [tokens]
-        characters = sum(
-            int(tf.reduce_sum(tf.strings.length(batch["text"], "UTF8_CHAR")))
-            for batch in examples.batch(1024)
-        )
-        if not self._is_stream:
-            characters += int(examples.cardinality())  # an end is written, too
+        characters = sum(self._count_characters(batch) for batch in examples.batch(1024))
         if not np.isfinite(nats).all():
             raise UserError("the model's answers are not numbers any more: lower learning_rate")
-        mean = float(np.mean(nats))
+        mean = float(np.mean(nats, dtype=float))
         return Evaluation(
             metrics={
-                "perplexity": math.exp(mean),
+                "perplexity": float(np.exp(mean)),
                 "nats_per_token": mean,
-                "bits_per_character": float(np.sum(nats)) / characters / math.log(2),
+                "bits_per_character": mean * nats.size / characters / math.log(2),
             },
             report=f"{nats.size:,} tokens, {mean:.4f} nats each",
             outcomes=nats,
         )
+
+    def _count_characters(self, batch: "Mapping[str, tf.Tensor]") -> int:
+        """Counts the characters that are scored, a word's with the blank or line end behind it."""
+        tokens = self._tokens(batch["text"])  # [batch, (time)]
+        ends = 0
+        if not self._is_stream:
+            limit = self.config.max_length
+            if self.config.level == "char":
+                ends = int(tf.math.count_nonzero(tokens.row_lengths() < limit))
+            tokens = tokens[:, :limit]
+        if self.config.level == "char":
+            return ends + int(tf.size(tokens.flat_values))
+        words = tf.boolean_mask(tokens.flat_values, tokens.flat_values != _END)
+        return int(tf.reduce_sum(tf.strings.length(words, "UTF8_CHAR") + 1))
 
     def token_nats(self, model: "keras.Model", examples: "tf.data.Dataset") -> "np.ndarray":
         """Scores raw examples token by token, by which several models can be mixed.
@@ -311,29 +336,42 @@ class LanguageModel(Task):
             examples: raw examples.
 
         Returns:
-            `-log P` of each token in nats, float64 `[tokens]`: the tokens of a stream in order;
-            those of single texts text after text, each with its end.
+            `-log P` of each token in nats, float32 `[tokens]`: the tokens of a stream in order;
+            those of single texts text after text, each with its end. Of a stream each 10,000 tokens
+            are scored after reading the 1,000 before them, and what was before those is forgotten.
+
+        Raises:
+            UserError: There is no token; or `dynamic_rate` is for a stream only.
         """
         if self._is_stream:
             kept = self._stream(examples)
+            if not len(kept):
+                raise UserError("there is no token to score. Received: blank lines only")
             rate = self.config.dynamic_rate
             return self._learning_nats(model, kept, rate) if rate else self._nats(model, kept)
+        if self.config.dynamic_rate:
+            raise UserError(
+                "a model learns on from a stream only. "
+                f"Received: dynamic_rate={self.config.dynamic_rate}, context=lines"
+            )
         score = self._score_function(model)
         found: dict[int, np.ndarray] = {}
         numbered = self.encoded(examples).enumerate().map(lambda n, e: (e[0], (e[1], n)))
         batches = batching.full_batches(self.batches(numbered), self.config.batch_size)
         for ids, (targets, numbers), weights in batches:
-            nats, _ = score(ids, targets, self._no_states(model, ids.shape[0]))  # [batch, time]
-            for row, number in enumerate(numbers.numpy()):
-                found.setdefault(int(number), nats[row].numpy()[weights[row].numpy() > 0])
-        return np.concatenate([found[number] for number in sorted(found)]).astype(float)
+            nats, _ = score(ids, targets, self._no_states(model, ids.shape[0]))
+            counted = weights.numpy() > 0  # [batch, time]
+            for number, row, there in zip(numbers.numpy(), nats.numpy(), counted, strict=True):
+                found.setdefault(int(number), row[there])
+        return np.concatenate([found[number] for number in sorted(found)])
 
     def _nats(self, model: "keras.Model", kept: "stream.Stream") -> "np.ndarray":
         """Scores a stream in pieces, several at a time."""
         score = self._score_function(model)
         firsts = list(range(0, len(kept), _PIECE))
         rows = min(len(firsts), _PIECES_AT_ONCE)
-        nats = np.zeros(len(kept))
+        # On disk, as the text itself.
+        nats = np.memmap(tempfile.TemporaryFile(), np.float32, "w+", shape=(len(kept),))
         for begin in range(0, len(firsts), rows):
             group = firsts[begin : begin + rows]
             carried = self._no_states(model, rows)
@@ -380,7 +418,7 @@ class LanguageModel(Task):
             found, carried = score_and_learn(tf.constant(read), tf.constant(targets), carried)
             nats.append(found.numpy()[0])
         model.set_weights(before)
-        return np.concatenate(nats).astype(float)
+        return np.concatenate(nats)
 
     def _score_function(self, model: "keras.Model"):
         """Returns the compiled function that scores batches, the same for the same model."""
@@ -425,10 +463,11 @@ class LanguageModel(Task):
             input_signature=[tf.TensorSpec([None], tf.string, name="text")], autograph=False
         )
         def score(text):
-            ids = vocabulary.ids(self._tokens(text))[:, :limit]  # [batch, (time)]
+            ids = vocabulary.ids(self._tokens(text))  # [batch, (time)]
             ends = tf.fill([tf.shape(text)[0], 1], _END_ID)
-            read = tf.concat([ends, ids], axis=1)  # [batch, (time + 1)]
+            read = tf.concat([ends, ids], axis=1)[:, :limit]  # [batch, (time)]
             targets = ids if self._is_stream else tf.concat([ids, ends], axis=1)
+            targets = targets[:, :limit]  # [batch, (time)]
             nats = _nats_in_windows(model, read.to_tensor(), targets.to_tensor())
             return {"nats": nats, "tokens": tf.cast(targets.row_lengths(), tf.int32)}
 
@@ -444,7 +483,7 @@ class LanguageModel(Task):
             autograph=False,
         )
         def generate(prompt, length, temperature, top_k, top_p, seed):
-            ids = vocabulary.ids(self._tokens(prompt))[:, :limit]  # [batch, (time)]
+            ids = vocabulary.ids(self._tokens(prompt))[:, -limit:]  # [batch, (time)]
             ends = tf.fill([tf.shape(prompt)[0], 1], _END_ID)
             ids = tf.concat([ends, ids], axis=1)  # [batch, (time + 1)]
             last = tf.gather(ids.flat_values, ids.row_limits() - 1)  # [batch]
@@ -487,8 +526,8 @@ class LanguageModel(Task):
         tokens = "characters" if self.config.level == "char" else "words"
         return (
             f"It knows {len(self.vocabulary) - 3:,} {tokens}, reads the first "
-            f"{self.config.max_length:,} of a text or prompt, and writes at most as many. What it "
-            "writes looks like its training text, and means nothing."
+            f"{self.config.max_length:,} of a text and the last of a prompt, and writes at most as "
+            "many. What it writes looks like its training text, and means nothing."
         )
 
     def answer(
@@ -504,15 +543,16 @@ class LanguageModel(Task):
             length=options.length,
             temperature=options.temperature,
             top_k=options.top_k,
-            top_p=options.top_p or 1.0,
+            top_p=options.top_p,
             seed=seeds,
         )
         return [{"text": one} for one in written["text"]]
 
     def present(self, given: str, answer: Mapping[str, Any], options: LanguageModelPredict) -> str:
         if not options.score:
-            return answer["text"]
-        perplexity = math.exp(answer["nats"] / max(answer["tokens"], 1))
+            shown = answer["text"]
+            return printable.printable(shown, keep="\n\t") if sys.stdout.isatty() else shown
+        perplexity = float(np.exp(answer["nats"] / max(answer["tokens"], 1)))
         return f"{answer['nats']:.3f} nats  {answer['tokens']} tokens  perplexity {perplexity:.3f}"
 
     def search_space(self, hp: "keras_tuner.HyperParameters") -> LanguageModelConfig:
@@ -534,6 +574,11 @@ class LanguageModel(Task):
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
     ) -> "dict[str, figure.Figure]":
         return {"losses": token_losses.token_losses(evaluation.outcomes)}
+
+    @property
+    def shares_batches(self) -> bool:
+        """The rows of a stream go on from batch to batch, on one device."""
+        return not self._is_stream
 
     @property
     def _is_stream(self) -> bool:
@@ -562,10 +607,6 @@ class LanguageModel(Task):
             "on_bad_row": config.on_bad_row,
         }
 
-    def plan_sizes(self) -> dict[str, int]:
-        """A line is as long as its tokens with the end."""
-        return {**super().plan_sizes(), "max_length": self.config.max_length + 1}
-
     def _tokens(self, texts: "tf.Tensor") -> "tf.RaggedTensor":
         """Splits texts, string `[…]`, into tokens, string `[…, (time)]`."""
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
@@ -583,12 +624,13 @@ class LanguageModel(Task):
         if self.config.level == "char":
             written = tf.strings.reduce_join(tokens, axis=-1)  # [batch]
             return prompt + tf.strings.regex_replace(written, _LINE_FEED, "\n")
-        tokens = tf.where(tokens == _END, "\n", tokens)
         behind = tf.strings.reduce_join(
-            tf.where((tokens == "\n") | (tokens == ""), tokens, " " + tokens), axis=-1
-        )
-        written = tf.strings.regex_replace(prompt + behind, "\n ", "\n")
-        return tf.where(prompt == "", tf.strings.regex_replace(written, "^ ", ""), written)
+            tf.where(tokens == "", "", " " + tokens), axis=-1
+        )  # [batch]
+        behind = tf.strings.regex_replace(behind, f" {_END} ?", "\n")
+        # A word stands right behind a blank or the beginning of a line.
+        joins = tf.strings.regex_full_match(prompt, r"(?s)|.*\s")
+        return prompt + tf.where(joins, tf.strings.regex_replace(behind, "^ ", ""), behind)
 
     def _stream(self, examples: "tf.data.Dataset") -> "stream.Stream":
         chunks = (

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import functools
+import itertools
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -182,7 +183,6 @@ class Ner(Task):
         size = len(next(iter(self._vectors.values()))) if self._vectors else 100
         config = dataclasses.replace(
             config,
-            scheme=self.tags.scheme,
             max_length=longest if config.max_length == "auto" else config.max_length,
             embedding_size=size if config.embedding_size == "auto" else config.embedding_size,
         )
@@ -206,7 +206,18 @@ class Ner(Task):
         if config.vectors:
             size = None if config.embedding_size == "auto" else config.embedding_size
             found = vectors.read_vectors(config.vectors, size=size)
-            self._vectors = dict(zip(found.words, found.values, strict=True))
+            # Words are looked up as they are folded: others would only take room.
+            folded = self._folded(tf.constant(found.words)).numpy()
+            self._vectors = {
+                word: vector
+                for word, key, vector in zip(found.words, folded, found.values, strict=True)
+                if word.encode() == key
+            }
+            if not self._vectors:
+                raise UserError(
+                    f"{config.vectors} has no word as words are looked up here: small letters and "
+                    "digits as 0, unless lowercase and zero_digits are off"
+                )
             covered = sum(word in self._vectors for word in seen)
             log.info(
                 "%s has vectors of %s of the %s different training words (%.1f%% of all tokens)",
@@ -218,7 +229,8 @@ class Ner(Task):
                 / seen.total(),
             )
             known = dict.fromkeys(self.vocabulary.tokens[2:])
-            more = [word for word in self._vectors if word not in known]
+            special = (text.Vocabulary.PADDING, text.Vocabulary.UNKNOWN)
+            more = [word for word in self._vectors if word not in known and word not in special]
             room = max(config.vocabulary_size - len(self.vocabulary), 0)
             self.vocabulary = text.Vocabulary([*known, *more[:room]])
         known = set(self.vocabulary.tokens)
@@ -227,13 +239,15 @@ class Ner(Task):
     def state(self) -> Mapping[str, bytes]:
         return {
             "tags.txt": self.tags.content(),
+            "scheme.txt": text.as_lines([self.tags.scheme]),
             "vocabulary.txt": self.vocabulary.content(),
             "characters.txt": self.characters.content(),
             "length_counts.txt": self.plan.content(),
         }
 
     def restore(self, directory: Path) -> None:
-        self.tags = tag_set.TagSet.load(directory / "tags.txt", self.config.scheme)
+        (scheme,) = text.lines_of((directory / "scheme.txt").read_bytes())
+        self.tags = tag_set.TagSet.load(directory / "tags.txt", scheme)
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
         self.characters = text.Vocabulary.load(directory / "characters.txt")
         self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
@@ -273,11 +287,10 @@ class Ner(Task):
                 config.character_size,
                 filters=config.character_filters,
                 units=config.character_units,
-                dropout=config.embedding_dropout / 2,
             )
             shapes["characters"] = (None, None, _CHARACTERS_READ)
         if config.casing_size:
-            features["casing"] = keras.layers.Embedding(len(words.Casing) + 1, config.casing_size)
+            features["casing"] = keras.layers.Embedding(len(words.Casing), config.casing_size)
             shapes["casing"] = (None, None)
         model = models.Tagger(
             models.TextEncoder(
@@ -305,7 +318,7 @@ class Ner(Task):
         return model
 
     def objective(self) -> Objective:
-        monitor = "accuracy" if self.config.scheme == "none" else "f1"
+        monitor = "accuracy" if self._is_plain else "f1"
         return Objective(
             loss=self._negative_log_likelihood,
             step_metrics=[],
@@ -339,17 +352,19 @@ class Ner(Task):
             if not tf.reduce_all(tf.math.is_finite(emissions)):
                 raise UserError("the model's answers are not numbers any more: lower learning_rate")
             written = outside.written(decode(emissions, model.mask_of(inputs))).numpy()
+            given, tags = given.numpy(), tags.numpy()
             for row in np.flatnonzero(weights.numpy() > 0):
-                sentence = given[row].numpy().decode().split("\n")
+                sentence = given[row].decode().split("\n")
                 found = [tag.decode() for tag in written[row, : len(sentence)]]
                 sentences.append(sentence)
-                true.append(tags[row].numpy().decode().split("\n"))
+                true.append(tags[row].decode().split("\n"))
                 predicted.append(found + ["O"] * (len(sentence) - len(found)))
         return self._measured(sentences, true, predicted)
 
     def _measured(self, sentences, true, predicted) -> Evaluation:
         if self._is_plain:
-            flat = list(zip(*(sum(part, []) for part in (sentences, true, predicted)), strict=True))
+            parts = map(itertools.chain.from_iterable, (sentences, true, predicted))
+            flat = list(zip(*parts, strict=True))
             errors = (
                 (f"{tag} {token!r}", f"{other}") for token, tag, other in flat if tag != other
             )
@@ -440,7 +455,7 @@ class Ner(Task):
         count = sum(token != "" for token in answer["tokens"])
         meant = {name: values[:count] for name, values in answer.items()}
         if not self._is_plain:
-            found = entities.entities(given, meant, self.config.scheme)
+            found = entities.entities(given, meant, self.tags.scheme)
             meant["entities"] = [entity._asdict() for entity in found]
         return meant
 

@@ -93,6 +93,9 @@ class Task:
     bytes_a_step: int
     """What a step of an encoded example takes in memory."""
 
+    shares_batches: bool = True
+    """Whether several devices may each take a part of a batch."""
+
     def __init__(self, config: Any):
         self.config = config
 

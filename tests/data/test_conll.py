@@ -300,3 +300,12 @@ def test_shared_tasks(name, scheme, sentences, tokens, entities, bad):
     assert {row["scheme"] for row in good} == {scheme}
     assert sum(row["tokens"].count("\n") + 1 for row in good) == tokens
     assert sum(row["tags"].count("B-") for row in good) == entities
+
+
+def test_both_columns_may_be_named(tmp_path):
+    path = write(tmp_path / "x", "id\tword\tner\n1\tRome\tB-LOC\n2\tfell\tO\n")
+    (row,) = read_conll(path, token_column="word", tag_column="ner")
+    assert (row["tokens"], row["tags"]) == ("Rome\nfell", "B-LOC\nO")
+    assert list(read_conll(path, token_column="word", tag_column="2")) == [row]
+    with pytest.raises(UserError, match="no column 'token' in .*; its columns are: id, word, ner"):
+        list(read_conll(path, token_column="token"))

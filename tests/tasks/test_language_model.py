@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras_tuner
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,6 +18,7 @@ from rnnapps import cli, serving, training
 from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
 from rnnapps.learner import Learner
+from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
 SMALL = LanguageModelConfig(
@@ -106,7 +108,7 @@ def test_pieces_and_windows_do_not_change_the_score(window, monkeypatch):
 
     splits = text(repeats=6)
     task = adapted(STREAM, splits)
-    model = task.build()
+    model = spread(task.build())
     exact = task.token_nats(model, splits["train"])
     for name, value in (("_PIECE", 300), ("_WARM_UP", 200), ("_READ_AT_ONCE", window)):
         monkeypatch.setattr(language_model, name, value)
@@ -173,15 +175,22 @@ def test_hello_is_learnt_to_zero_errors_and_spelt(tmp_path):
     assert written["text"].numpy().tolist() == [b"hello"] * 3
 
 
-def test_dynamic_evaluation_learns_and_leaves_the_model_as_it_was():
+def test_dynamic_evaluation_learns_behind_what_it_scores_and_leaves_the_model_as_it_was():
     splits = text(repeats=6)
     task = adapted(STREAM, splits)
     model = task.build()
     before = model.get_weights()
-    fixed = task.token_nats(model, splits["test"]).mean()
+    fixed = task.token_nats(model, splits["test"])
     task.config = dataclasses.replace(task.config, dynamic_rate=0.5)
-    assert task.token_nats(model, splits["test"]).mean() < fixed - 0.05
+    learning = task.token_nats(model, splits["test"])
+    window = task.config.window
+    np.testing.assert_allclose(learning[:window], fixed[:window], atol=1e-5)
+    assert (learning[window : 2 * window] != fixed[window : 2 * window]).all()
+    assert learning.mean() < fixed.mean() - 0.05
     assert all((a == b).all() for a, b in zip(before, model.get_weights(), strict=True))
+    alone = adapted(dataclasses.replace(SMALL, dynamic_rate=0.5), lines())
+    with pytest.raises(UserError, match="from a stream only. Received: dynamic_rate=0.5"):
+        alone.token_nats(model, splits["test"])
 
 
 @pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
@@ -196,7 +205,7 @@ def test_what_is_written_depends_on_seed_and_prompt_alone(base, level):
         "top_k": tf.constant(0),
         "top_p": tf.constant(1.0),
     }
-    prompts = ["a xs", "", "b", "\u65e5\u672c unseen", "a xs"]
+    prompts = ["a xs", "", "b\n    c ", "\u65e5\u672c unseen", "a xs"]
     seeds = [1, 2, 3, 4, 5]
     together = generate(prompt=tf.constant(prompts), seed=tf.constant(seeds, tf.int64), **options)[
         "text"
@@ -206,6 +215,7 @@ def test_what_is_written_depends_on_seed_and_prompt_alone(base, level):
             prompt=tf.constant([prompt]), seed=tf.constant([seed], tf.int64), **options
         )["text"].numpy()
         assert alone == expected and alone.startswith(prompt.encode())
+        assert level == "char" or b"  " not in alone[len(prompt.encode()) :]
         for special in (b"<end>", b"<unk>", b"<pad>", "\u2424".encode()):
             assert special not in alone
     assert together[0] != together[4]
@@ -245,6 +255,7 @@ def test_a_text_file_to_a_served_model(tmp_path, capsys):
     version = tmp_path / "v" / "1"
     metrics = json.loads((version / "metrics.json").read_text())
     assert set(metrics["test"]) == {"perplexity", "nats_per_token", "bits_per_character"}
+    assert "context: stream" in (version / "config.yaml").read_text()
     capsys.readouterr()
     run("evaluate", f"--model={version}", "--split=test")
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == pytest.approx(metrics["test"])
@@ -260,7 +271,7 @@ def test_a_text_file_to_a_served_model(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"a\nb\nc\nd\n" * 5, "shorter than a window of 64 tokens"),
+        (b"a\nb\nc\nd\n" * 5, "shorter than 1 rows of a window of 64 tokens"),
         (b"a" * 1000, "falls into"),
         (b"good\n\xff\xfe\n", "book.txt:2: not UTF-8 text"),
         (b"", "book.txt is empty"),
@@ -274,6 +285,39 @@ def test_bad_texts_are_one_plain_message(content, told, tmp_path, capsys):
     message = capsys.readouterr().err
     assert told in message and len(message.splitlines()) <= 3 and "Traceback" not in message
     assert not (tmp_path / "run").exists()
+
+
+def test_a_line_that_is_cut_has_no_end(tmp_path):
+    splits = lines([f"{'ab' * 9}{i}" for i in range(40)])
+    task = adapted(dataclasses.replace(SMALL, max_length=5), splits)
+    read, targets = task.encode({"text": tf.constant("ababab")})
+    assert read.shape == targets.shape == (5,) and 2 not in targets.numpy()
+    model = task.build()
+    measured = task.evaluate(model, splits["test"]).metrics
+    bits = measured["nats_per_token"] / math.log(2)
+    assert measured["bits_per_character"] == pytest.approx(bits)
+    served = task.signatures(model)["serving_default"](tf.constant(["ababab", "ab"]))
+    assert served["tokens"].numpy().tolist() == [5, 3]
+
+
+def test_special_tokens_in_the_data_are_words_that_nobody_knows():
+    splits = lines([f"a <pad> b <unk> {i}" for i in range(40)])
+    task = adapted(dataclasses.replace(SMALL, level="word"), splits)
+    assert task.vocabulary.tokens.count("<pad>") == task.vocabulary.tokens.count("<unk>") == 1
+    _, targets = task.encode({"text": tf.constant("a <pad> b")})
+    assert targets.numpy()[1] == 1 and task.token_nats(task.build(), splits["test"]).size == 48
+
+
+def test_the_commented_configuration_is_the_dataclass():
+    """To renew it: print(commented_yaml(LanguageModelConfig)) into the file."""
+    file = Path(__file__).parents[2] / "pipelines" / "language_model.yaml"
+    assert file.read_text(encoding="utf-8") == commented_yaml(LanguageModelConfig)
+    assert read_config(LanguageModelConfig, file) == LanguageModelConfig()
+
+
+def test_a_search_begins_with_the_configuration():
+    config = LanguageModelConfig(units=77, dropout=0.1)
+    assert LanguageModel(config).search_space(keras_tuner.HyperParameters()) == config
 
 
 def test_one_character_alone_cannot_be_learnt(tmp_path):

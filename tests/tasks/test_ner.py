@@ -253,7 +253,7 @@ def exported(conll, tmp_path_factory):
 
 def test_a_conll_file_to_a_served_model(exported, capsys):
     out, version = exported
-    assert "scheme: iob1" in (out / "config.yaml").read_text()
+    assert (version / "assets" / "scheme.txt").read_text() == "iob1\n"
     metrics = json.loads((version / "metrics.json").read_text())
     assert set(metrics["test"]) >= {"f1", "precision", "recall", "strict_f1", "accuracy"}
     assert sum(metrics["examples"].values()) == 250

@@ -54,10 +54,7 @@ def read_conll(
     paths = [path]
     if "," in path and not os.path.exists(path):
         paths = [part.strip() for part in path.split(",") if part.strip()]
-    try:
-        tag_column = int(tag_column)
-    except ValueError:
-        pass  # A column's name.
+    token_column, tag_column = map(_number_or_name, (token_column, tag_column))
     if tag_column == token_column:
         raise UserError(
             "tokens and tags must be in different columns. "
@@ -76,9 +73,11 @@ def read_conll(
 
 
 def _sentences(path, token_column, tag_column) -> Iterator[Sentence | BadRow]:
-    num_headers = 0
-    if isinstance(tag_column, str):
-        num_headers, tag_column = 1, _named_column(path, tag_column)
+    num_headers = int(isinstance(token_column, str) or isinstance(tag_column, str))
+    token_column, tag_column = (
+        _named_column(path, column) if isinstance(column, str) else column
+        for column in (token_column, tag_column)
+    )
     needed = max(2, *(index + 1 if index >= 0 else -index for index in (token_column, tag_column)))
     layout = _layout(path, num_headers)
     lines, tokens, tags, bad = [], [], [], None
@@ -114,6 +113,13 @@ def _sentences(path, token_column, tag_column) -> Iterator[Sentence | BadRow]:
             tags.append(tag)
     if not has_sentences:
         raise UserError(f"{path} {'is empty' if is_empty else 'holds no sentences'}")
+
+
+def _number_or_name(column):
+    try:
+        return int(column)
+    except ValueError:
+        return column
 
 
 def _body(path, num_headers):

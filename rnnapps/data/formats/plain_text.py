@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from rnnapps.data.formats.rows import BYTE_ORDER_MARK, BadRow, Row, decode, open_bytes, require_file
 from rnnapps.errors import UserError
 
-LONGEST_ROW = 2**16  # bytes
+LONGEST_ROW = 2**12  # bytes
 
 
 def read_plain_text(path: str | os.PathLike) -> Iterator[Row]:
     r"""Streams the lines of a text, each with the line feed that ends it.
 
-    A line end of Windows becomes a line feed. A line of more than 64 KiB comes in several rows, so
-    that a file without any line end takes no more memory than another.
+    A line end of Windows becomes a line feed. A line of more than 4 KiB comes in several rows, cut
+    behind a blank where there is one, so that a file without line ends takes no more memory than
+    another.
 
     Args:
         path: The file, also `.gz`, or a comma-separated list of files.
@@ -40,11 +41,15 @@ def _rows(path: str) -> Iterator[Row]:
     line, raw, is_empty = 1, b"", True
     with open_bytes(path) as handle:
         while piece := handle.readline(LONGEST_ROW):
+            goes_on = len(piece) == LONGEST_ROW and not piece.endswith(b"\n")
             if is_empty:
                 piece, is_empty = piece.removeprefix(BYTE_ORDER_MARK), False
             raw += piece
-            # A character, and a line end of Windows, must not be cut in two.
-            keep = 0 if raw.endswith(b"\n") else _unfinished(raw)
+            # A word, a character and a line end of Windows must not be cut in two.
+            keep = 0
+            if goes_on:
+                behind = len(raw) - 1 - raw.rfind(b" ") if b" " in raw else len(raw)
+                keep = behind if 0 < behind < LONGEST_ROW // 2 else _unfinished(raw)
             whole, raw = raw[: len(raw) - keep], raw[len(raw) - keep :]
             yield _row(path, line, whole)
             line += whole.endswith(b"\n")
