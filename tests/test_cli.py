@@ -5,7 +5,6 @@ import io
 import itertools
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -100,7 +99,7 @@ def test_a_stopped_run_is_taken_up_and_exported(run, reviews, monkeypatch):
 
     def stopped(self, batch):
         if next(calls) == 12:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt  # as Ctrl-C does
         return step(self, batch)
 
     monkeypatch.setattr(training.Learner, "step", stopped)

@@ -61,7 +61,7 @@ graph = learners[1]._run.get_concrete_function().graph.as_graph_def()
 assert sum(f.attr["_XlaMustCompile"].b for f in graph.library.function) >= 2
 
 # The same epoch as a run that was stopped in the middle.
-devices.strategy_for = lambda names: two
+devices.strategy_for = lambda *_: two
 step, left = Learner.step, 5
 
 def stopped(self, batch):
@@ -140,3 +140,6 @@ def test_a_missing_gpu_is_named(monkeypatch):
             devices.strategy_for(names)
     with pytest.raises(UserError, match="no gpu:2, gpu:7 here"):
         devices.on_first("gpu:7,0,2")
+    with pytest.raises(UserError, match="on one device, .* Received: devices=gpu:0,1"):
+        devices.strategy_for("gpu:0,1", shares_batches=False)
+    assert devices.strategy_for("auto", shares_batches=False).num_replicas_in_sync == 1
