@@ -12,8 +12,8 @@ and the model that goes on learning from the test text (dynamic evaluation). `sh
 character model on the first 90% of tiny shakespeare, of which the last part chooses the epoch, and
 reports nats a character on the last 10%.
 
-`speed` trains the word model of `ptb` without dropout for some steps, and stock Keras' layers of
-the same sizes on the same windows, each in a process of its own. `sampling` writes with an exported
+`speed` trains both models without dropout for some steps, and stock Keras' layers of the same sizes
+on the same windows, each in a process of its own. `sampling` writes with an exported
 character model, one prompt and 64 at a time, against a Python loop that calls `predict` for each
 character of one prompt.
 
@@ -73,10 +73,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--out", type=Path, help="the run folder, to be taken up where it stands")
     parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
-    parser.add_argument("--side", choices=["rnnapps", "stock Keras"], help=argparse.SUPPRESS)
+    parser.add_argument("--side", help=argparse.SUPPRESS)
     flags = parser.parse_args()
     if flags.side:
-        return print(measure_speed(flags.side, flags.seed))
+        return print(measure_speed(*flags.side.split(","), flags.seed))
     print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}"
     )
@@ -156,16 +156,19 @@ def train(settings: dict, data: list[str], flags: argparse.Namespace) -> tuple[d
 
 def speed(flags: argparse.Namespace) -> None:
     """Prints tokens a second of both sides."""
-    rates = {}
-    for side in ("rnnapps", "stock Keras"):
-        command = [sys.executable, __file__, "speed", f"--side={side}", f"--seed={flags.seed}"]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-        rates[side] = float(done.stdout.strip())
-        print(f"{side}: {rates[side]:,.0f} tokens/s", flush=True)
-    print(f"ratio {rates['rnnapps'] / rates['stock Keras']:.2f}")
+    print("| model | rnnapps, tokens/s | stock Keras, tokens/s | ratio |\n|---|---|---|---|")
+    for model in ("ptb", "shakespeare"):
+        rates = []
+        for side in ("rnnapps", "stock Keras"):
+            command = [sys.executable, __file__, "speed", f"--side={model},{side}"]
+            command.append(f"--seed={flags.seed}")
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+            rates.append(float(done.stdout.strip()))
+        ours, stock = rates
+        print(f"| {model} | {ours:,.0f} | {stock:,.0f} | {ours / stock:.2f} |", flush=True)
 
 
-def measure_speed(side: str, seed: int) -> float:
+def measure_speed(name: str, side: str, seed: int) -> float:
     """Returns the tokens a second of one side's training, after its compilation."""
     import keras
     import tensorflow as tf
@@ -173,8 +176,11 @@ def measure_speed(side: str, seed: int) -> float:
     from rnnapps.learner import Learner
     from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
+    settings, data = (
+        (PTB, file("ptb.train")) if name == "ptb" else (SHAKESPEARE, file("tinyshakespeare"))
+    )
     without = dict.fromkeys(("embedding_dropout", "dropout", "weight_dropout"), 0.0)
-    config = LanguageModelConfig(data=file("ptb.train"), seed=seed, **(PTB | without))
+    config = LanguageModelConfig(data=data, seed=seed, **(settings | without))
     task = LanguageModel(config)
     train = task.load()["train"]
     task.adapt(train)
@@ -186,7 +192,7 @@ def measure_speed(side: str, seed: int) -> float:
         def run():
             list(map(float, (values[0] for values in learner.steps(batches))))
     else:
-        model = stock_keras(len(task.vocabulary))
+        model = stock_keras(len(task.vocabulary), config)
         windows = batches.map(lambda inputs, targets, weights: (inputs["tokens"], targets))
 
         def run():
@@ -199,32 +205,37 @@ def measure_speed(side: str, seed: int) -> float:
     return tokens / (time.monotonic() - started)
 
 
-def stock_keras(vocabulary_size: int):
+def stock_keras(vocabulary_size: int, config):
     """Makes the peer: stock layers of the same sizes, with the same ties by hand."""
     import keras
     from keras import ops
 
-    class Tied(keras.Model):
+    class Stock(keras.Model):
         def __init__(self):
             super().__init__()
-            self.embedding = keras.layers.Embedding(vocabulary_size, PTB["embedding_size"])
+            self.embedding = keras.layers.Embedding(vocabulary_size, config.embedding_size)
             self.layers_of_time = [
-                keras.layers.LSTM(PTB["units"], return_sequences=True, stateful=True)
-                for _ in range(PTB["num_layers"])
+                keras.layers.LSTM(config.units, return_sequences=True, stateful=True)
+                for _ in range(config.num_layers)
             ]
-            self.projection = keras.layers.Dense(PTB["embedding_size"], use_bias=False)
-            self.bias = self.add_weight(shape=(vocabulary_size,), initializer="zeros")
+            self.output_layer = keras.layers.Dense(vocabulary_size)
+            if config.tied:
+                self.output_layer = keras.layers.Dense(config.embedding_size, use_bias=False)
+                self.bias = self.add_weight(shape=(vocabulary_size,), initializer="zeros")
 
         def call(self, ids):
             outputs = self.embedding(ids)
             for layer in self.layers_of_time:
                 outputs = layer(outputs)
-            outputs = self.projection(outputs)
+            outputs = self.output_layer(outputs)
+            if not config.tied:
+                return outputs
             return ops.matmul(outputs, ops.transpose(self.embedding.embeddings)) + self.bias
 
-    model = Tied()
+    model = Stock()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(PTB["learning_rate"], global_clipnorm=0.5), loss)
+    adam = keras.optimizers.Adam(config.learning_rate, global_clipnorm=config.clip_norm)
+    model.compile(adam, loss)
     return model
 
 
