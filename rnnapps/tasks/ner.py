@@ -87,6 +87,8 @@ class NerConfig(TrainingConfig, NerData):
     """Features that a convolution finds in a word's characters; 0 for none."""
     character_units: NonNegativeInt = 0
     """Units of an LSTM that reads a word's characters, in each direction; 0 for none."""
+    character_dropout: Share = 0.25
+    """The share of the values of a character's vector that is dropped in training."""
     casing_size: NonNegativeInt = 10
     """Units of the vector of a word's casing, such as a capital at its beginning; 0 for none."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
@@ -287,6 +289,7 @@ class Ner(Task):
                 config.character_size,
                 filters=config.character_filters,
                 units=config.character_units,
+                dropout=config.character_dropout,
             )
             shapes["characters"] = (None, None, _CHARACTERS_READ)
         if config.casing_size:
