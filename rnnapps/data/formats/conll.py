@@ -13,7 +13,7 @@ import itertools
 import os
 from collections.abc import Iterator
 
-from rnnapps.data.formats.rows import BadRow, Row, read_text_lines, require_file
+from rnnapps.data.formats.rows import BadRow, Row, listed, read_text_lines, require_file
 from rnnapps.data.formats.tabular import column_position
 from rnnapps.data.tagged import AUTO, Sentence, tagged_rows
 from rnnapps.errors import UserError
@@ -50,10 +50,7 @@ def read_conll(
         UserError: A file is missing, damaged, without sentences, or lacks the named column; it
             mixes IOB1 and IOB2; the scheme is not known.
     """
-    path = os.fspath(path)
-    paths = [path]
-    if "," in path and not os.path.exists(path):
-        paths = [part.strip() for part in path.split(",") if part.strip()]
+    paths = listed(os.fspath(path))
     token_column, tag_column = map(_number_or_name, (token_column, tag_column))
     if tag_column == token_column:
         raise UserError(

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from rnnapps.data.formats.classes import read_class_files, read_class_folder
-from rnnapps.data.formats.rows import Row, require_file
+from rnnapps.data.formats.rows import Row, listed, require_file
 from rnnapps.data.formats.tabular import read_csv, read_jsonl, read_tsv
 from rnnapps.errors import UserError
 
@@ -35,8 +35,9 @@ def read_labelled(
     path = os.fspath(path)
     if os.path.isdir(path):
         return read_class_folder(path)
-    if "," in path and not os.path.exists(path):
-        return read_class_files([part.strip() for part in path.split(",") if part.strip()])
+    paths = listed(path)
+    if paths != [path]:
+        return read_class_files(paths)
     require_file(path)
     suffix = os.path.splitext(path.removesuffix(".gz"))[1].lower()
     if suffix not in READERS:

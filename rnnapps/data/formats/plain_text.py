@@ -3,7 +3,15 @@
 import os
 from collections.abc import Iterator
 
-from rnnapps.data.formats.rows import BYTE_ORDER_MARK, BadRow, Row, decode, open_bytes, require_file
+from rnnapps.data.formats.rows import (
+    BYTE_ORDER_MARK,
+    BadRow,
+    Row,
+    decode,
+    listed,
+    open_bytes,
+    require_file,
+)
 from rnnapps.errors import UserError
 
 LONGEST_ROW = 2**12  # bytes
@@ -25,10 +33,7 @@ def read_plain_text(path: str | os.PathLike) -> Iterator[Row]:
     Raises:
         UserError: A file is missing, damaged or empty.
     """
-    path = os.fspath(path)
-    paths = [path]
-    if "," in path and not os.path.exists(path):
-        paths = [part.strip() for part in path.split(",") if part.strip()]
+    paths = listed(os.fspath(path))
     for part in paths:
         require_file(part)
         if os.path.isdir(part):

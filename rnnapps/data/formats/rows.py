@@ -149,6 +149,20 @@ def join_items(items: Iterable[str]) -> str:
     return "\n".join(items)
 
 
+def listed(path: str) -> list[str]:
+    """Takes a comma-separated list of files apart.
+
+    Args:
+        path: The list, or one path; a path that exists may hold commas.
+
+    Returns:
+        The files; `[path]` where it is one.
+    """
+    if "," not in path or os.path.exists(path):
+        return [path]
+    return [part.strip() for part in path.split(",") if part.strip()]
+
+
 def require_file(path: str) -> None:
     """Raises a `UserError` unless there is a file or folder of that name.
 
