@@ -1,5 +1,6 @@
-"""The recurrent mathematics as Keras layers: cells, sequence layers, stacks, pooling, a CRF."""
+"""The recurrent mathematics as Keras layers: cells, sequence layers, stacks, attention, a CRF."""
 
+from rnnapps.layers.attention import AdditiveAttention, Memory, MultiplicativeAttention
 from rnnapps.layers.bidirectional import Bidirectional
 from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell
 from rnnapps.layers.crf import CRF, CRFAccuracy, CRFLoss
@@ -12,6 +13,7 @@ __all__ = [
     "GRU",
     "LSTM",
     "RNN",
+    "AdditiveAttention",
     "Bidirectional",
     "CRFAccuracy",
     "CRFLoss",
@@ -21,6 +23,8 @@ __all__ = [
     "Jordan",
     "JordanCell",
     "LSTMCell",
+    "Memory",
+    "MultiplicativeAttention",
     "SequencePooling",
     "recurrent_stack",
 ]

@@ -1,9 +1,11 @@
 """The blocks that tasks are built from."""
 
 from rnnapps.models.acceptor import Acceptor
+from rnnapps.models.bridge import Bridge
 from rnnapps.models.carried_state import CarriedState
 from rnnapps.models.character_encoder import CharacterEncoder
 from rnnapps.models.decoder import Decoder
+from rnnapps.models.encoder_decoder import EncoderDecoder
 from rnnapps.models.interpolation import mixture_log_probabilities, mixture_weights
 from rnnapps.models.kneser_ney import KneserNey
 from rnnapps.models.language_model import LanguageModel
@@ -15,9 +17,11 @@ from rnnapps.models.unknown_words import UnknownWords
 
 __all__ = [
     "Acceptor",
+    "Bridge",
     "CarriedState",
     "CharacterEncoder",
     "Decoder",
+    "EncoderDecoder",
     "KneserNey",
     "LanguageModel",
     "MajorityTagger",

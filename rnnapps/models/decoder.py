@@ -3,6 +3,10 @@
 import keras
 from keras import ops
 
+# Stock Keras' loop over steps has no public name.
+from keras.src import backend
+
+from rnnapps.layers.attention import Attention, Memory
 from rnnapps.models.text_encoder import TextEncoder
 
 
@@ -11,19 +15,31 @@ class Decoder(keras.layers.Layer):
     """Predicts each next token from those before it (Elman 1990; Mikolov et al. 2010).
 
         h_t = recurrent layers(embedding(w_t), h_{t-1})
-        P(w_{t+1} | w_1 … w_t) = softmax(V h_t + c)
+        P(w_{t+1} | w_1 … w_t) = softmax(V h_t + b)
+
+    With attention it looks at a memory too, such as the text that it translates, and what it has
+    seen there takes the place of h_t in the softmax (Luong et al. 2015):
+
+        c_t = attention(h_t, memory),    a_t = tanh(W [c_t; h_t])
+
+    Nothing of that goes from step to step, so that all steps of a text are taken at once. With
+    input feeding a_{t-1} stands beside embedding(w_t), so that the layers know where the decoder
+    has looked, as they do in Bahdanau et al. (2015); the steps are then taken one by one.
 
     One call takes all steps of given tokens, as in training (teacher forcing); `step` takes one
-    after the other, as in writing. Both are the same layers.
+    after the other, as in writing. Both are the same weights and equations.
 
     With tied embeddings V is the embedding itself (Press & Wolf 2017; Inan et al. 2017), behind a
     projection where the sizes differ.
 
     Args:
         encoder: A `TextEncoder` whose recurrent layers run one way.
+        attention: What looks at the memory, such as `AdditiveAttention`. Default: `None`, there is
+            no memory.
+        input_feeding: Whether a_{t-1} is fed to the next step. Default: `False`.
         tied: Whether the output shares the embedding's weights. Default: `False`.
-        dropout: Share of the recurrent outputs that is dropped in training, variational if the
-            encoder's is. Default: 0.
+        dropout: Share of the recurrent outputs (with attention, of a_t) that is dropped in
+            training, variational if the encoder's is. Default: 0.
         activation_regularization: α of the penalty α · mean(h²) on the dropped outputs (Merity et
             al. 2017). Default: 0.
         temporal_regularization: β of the penalty β · mean((h_t - h_{t-1})²). Default: 0.
@@ -35,14 +51,17 @@ class Decoder(keras.layers.Layer):
             Default: `None`, the cells' own.
         reset: Boolean tensor, `[batch, time]`, true where a row begins anew before the step.
             Default: `None`.
+        memory: What the decoder's `attention.remember` returned. Default: `None`, without
+            attention.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
         Logits of the next token, `[batch, time, vocabulary_size]`, in float32 whatever the policy,
-        and the list of final states, `[batch, units]` each.
+        and the list of final states, `[batch, units]` each; with input feeding the last is a_t.
 
     Raises:
-        ValueError: If the encoder reads both ways.
+        ValueError: If the encoder reads both ways; if with input feeding there is no attention, or
+            a dropout that is the same at all steps.
 
     Example:
 
@@ -50,7 +69,7 @@ class Decoder(keras.layers.Layer):
     >>> logits, states = decoder(keras.ops.convert_to_tensor([[5, 7, 3], [3, 0, 0]]))
     >>> logits.shape
     TensorShape([2, 3, 50])
-    >>> logits, states = decoder.step(keras.ops.convert_to_tensor([9, 4]), states)
+    >>> logits, _, states = decoder.step(keras.ops.convert_to_tensor([9, 4]), states)
     >>> logits.shape
     TensorShape([2, 50])
     """
@@ -58,6 +77,8 @@ class Decoder(keras.layers.Layer):
     def __init__(
         self,
         encoder: TextEncoder,
+        attention: Attention | None = None,
+        input_feeding: bool = False,
         tied: bool = False,
         dropout: float = 0.0,
         activation_regularization: float = 0.0,
@@ -67,7 +88,11 @@ class Decoder(keras.layers.Layer):
         super().__init__(**kwargs)
         if encoder.encoder.bidirectional:
             raise ValueError("A decoder cannot read what comes. Received: bidirectional=True")
+        if input_feeding:
+            _require_steps(encoder, attention)
         self.encoder = encoder
+        self.attention = attention
+        self.input_feeding = input_feeding
         self.tied = tied
         self.dropout = dropout
         self.activation_regularization = activation_regularization
@@ -75,7 +100,11 @@ class Decoder(keras.layers.Layer):
         self.supports_masking = True
         noise_shape = (None, 1, None) if encoder.variational else None
         self.dropout_layer = keras.layers.Dropout(dropout, noise_shape, dtype=self.dtype_policy)
-        self.projection = self.output_layer = None
+        self.attentional_layer = self.projection = self.output_layer = None
+        if attention is not None:
+            self.attentional_layer = keras.layers.Dense(
+                encoder.output_size, "tanh", use_bias=False, dtype=self.dtype_policy
+            )
         if not tied:
             self.output_layer = keras.layers.Dense(encoder.vocabulary_size, dtype="float32")
         elif encoder.output_size != encoder.embedding_size:
@@ -83,11 +112,17 @@ class Decoder(keras.layers.Layer):
                 encoder.embedding_size, use_bias=False, dtype=self.dtype_policy
             )
 
-    def build(self, ids_shape, initial_state_shape=None, reset_shape=None):
-        """Builds the layers for ids of shape `[batch, time]`."""
-        if not self.encoder.built:  # as it is where it came from a file
-            self.encoder.build(ids_shape)
+    def build(self, ids_shape, initial_state_shape=None, reset_shape=None, memory_shape=None):
+        """Builds the layers for ids `[batch, time]` and memories of the shapes given."""
         outputs_shape = (*ids_shape[:2], self.encoder.output_size)
+        if not self.encoder.built:  # as it is where it came from a file
+            self.encoder.build(ids_shape, outputs_shape if self.input_feeding else None)
+        if self.attention is not None:
+            values_shape = Memory(*memory_shape).values
+            if not self.attention.built:
+                self.attention.build(outputs_shape, values_shape)
+            size = values_shape[-1] + self.encoder.output_size
+            self.attentional_layer.build((*ids_shape[:2], size))
         for layer in (self.projection, self.output_layer):
             if layer is not None:
                 layer.build(outputs_shape)
@@ -100,28 +135,104 @@ class Decoder(keras.layers.Layer):
                 name="bias",
             )
 
-    def call(self, ids, initial_state=None, reset=None, training=None):
+    def call(self, ids, initial_state=None, reset=None, memory=None, training=None):
         """Reads the ids and predicts what follows each of them."""
-        outputs, states = self.encoder(
-            ids, initial_state=initial_state, reset=reset, training=training
-        )
+        outputs, _, states = self.read(ids, initial_state, reset, memory, training)
         dropped = self.dropout_layer(outputs, training=training)
         if training:
             self._regularize(outputs, dropped)
         return self._logits(dropped), states
 
-    def step(self, ids, states):
+    def read(self, ids, initial_state=None, reset=None, memory=None, training=None):
+        """Reads the ids without predicting.
+
+        Args:
+            ids: As for the call, and so are the others.
+            initial_state: As for the call.
+            reset: As for the call.
+            memory: As for the call.
+            training: As for the call.
+
+        Returns:
+            The outputs, `[batch, time, output_size]`, of which a softmax predicts; the attention's
+            weights, `[batch, time, source]`, `None` without attention; and the final states.
+        """
+        if self.input_feeding:
+            return self._feed(ids, initial_state, reset, memory, training)
+        outputs, states = self.encoder(
+            ids, initial_state=initial_state, reset=reset, training=training
+        )
+        if self.attention is None:
+            return outputs, None, states
+        outputs, weights = self._look(outputs, memory)
+        return outputs, weights, states
+
+    def step(self, ids, states, memory=None):
         """Takes one step.
 
         Args:
-            ids: Integer tensor, `[batch]`, the tokens last written.
+            ids: Integer tensor, `[batch]`, the tokens last written; with a memory of `n` rows
+                `[n * beams]`, a memory's row by row.
             states: The list of states before them.
+            memory: As for the call.
 
         Returns:
-            The logits of the next tokens, `[batch, vocabulary_size]`, and the states after the ids.
+            The logits of the next tokens, `[batch, vocabulary_size]`; the attention's weights,
+            `[batch, source]`, `None` without attention; and the states after the ids.
         """
-        logits, states = self(ids[:, None], initial_state=states, training=False)
-        return logits[:, 0], states
+        vectors = self.encoder.embed(ids[:, None])[:, 0]  # [batch, embedding_size]
+        outputs, weights, states = self._step(vectors, states, memory)
+        return self._logits(outputs[:, None])[:, 0], weights, states
+
+    def _step(self, vectors, states, memory, training=None):
+        """Takes a step for embeddings, `[batch, embedding_size]`."""
+        if self.input_feeding:
+            *states, fed = states
+            vectors = ops.concatenate([vectors, fed], axis=-1)
+        outputs, states = self.encoder.encoder.step(vectors, states, training)
+        if self.attention is None:
+            return outputs, None, states
+        # The rows that look at the same row of the memory are as several steps of one text.
+        rows, texts = ops.shape(outputs)[0], ops.shape(memory.mask)[0]
+        beams = rows // ops.maximum(texts, 1)
+        queries = ops.reshape(outputs, (texts, beams, outputs.shape[-1]))
+        outputs, weights = self._look(queries, memory)
+        outputs = ops.reshape(outputs, (rows, outputs.shape[-1]))  # [batch, output_size]
+        weights = ops.reshape(weights, (rows, ops.shape(weights)[-1]))  # [batch, source]
+        return outputs, weights, [*states, outputs] if self.input_feeding else states
+
+    def _look(self, outputs, memory):
+        contexts, weights = self.attention.attend(outputs, memory)
+        seen = ops.concatenate([contexts, outputs], axis=-1)
+        return self.attentional_layer(seen), weights  # [batch, time, output_size]
+
+    def _feed(self, ids, initial_state, reset, memory, training):
+        """Takes the steps of `read` one by one."""
+        vectors = self.encoder.embed(ids, training=training)  # [batch, time, embedding_size]
+        fresh = [ops.zeros((ops.shape(ids)[0], size), vectors.dtype) for size in self.state_sizes]
+        states = fresh if initial_state is None else list(initial_state)
+        size = vectors.shape[-1]
+        if reset is not None:
+            flags = ops.cast(reset, vectors.dtype)[..., None]  # [batch, time, 1]
+            vectors = ops.concatenate([vectors, flags], axis=-1)
+
+        def step(inputs, states):
+            if reset is not None:
+                begins = inputs[:, size:] > 0  # [batch, 1]
+                states = [ops.where(begins, *both) for both in zip(fresh, states, strict=True)]
+            outputs, weights, states = self._step(inputs[:, :size], states, memory, training)
+            weights = ops.cast(weights, outputs.dtype)
+            return ops.concatenate([outputs, weights], axis=-1), states
+
+        _, outputs, states = backend.rnn(
+            step,
+            vectors,
+            states,
+            mask=self.encoder.compute_mask(ids),
+            zero_output_for_mask=True,
+        )
+        outputs, weights = ops.split(outputs, [self.encoder.output_size], axis=-1)
+        return outputs, weights, list(states)
 
     def _logits(self, outputs):
         if not self.tied:
@@ -150,9 +261,12 @@ class Decoder(keras.layers.Layer):
     def state_sizes(self) -> list[int]:
         """Number of features of each state."""
         stack = self.encoder.encoder
-        return stack.state_sizes * stack.num_layers
+        fed = [self.encoder.output_size] if self.input_feeding else []
+        return stack.state_sizes * stack.num_layers + fed
 
-    def compute_output_shape(self, ids_shape, initial_state_shape=None, reset_shape=None):
+    def compute_output_shape(
+        self, ids_shape, initial_state_shape=None, reset_shape=None, memory_shape=None
+    ):
         """Returns the shapes of the logits and of the states."""
         states = [(ids_shape[0], size) for size in self.state_sizes]
         return (*ids_shape, self.encoder.vocabulary_size), states
@@ -162,6 +276,8 @@ class Decoder(keras.layers.Layer):
         return {
             **super().get_config(),
             "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "input_feeding": self.input_feeding,
             "tied": self.tied,
             "dropout": self.dropout,
             "activation_regularization": self.activation_regularization,
@@ -171,5 +287,26 @@ class Decoder(keras.layers.Layer):
     @classmethod
     def from_config(cls, config: dict):
         """Makes a layer from the constructor's arguments."""
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})
+        parts = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in ("encoder", "attention")
+        }
+        return cls(**{**config, **parts})
+
+
+def _require_steps(encoder: TextEncoder, attention: Attention | None) -> None:
+    """Raises ValueError where steps cannot be taken one by one, with what they lead to fed."""
+    if attention is None:
+        raise ValueError("Input feeding needs an attention. Received: attention=None")
+    stack = encoder.encoder
+    kept = {
+        "variational": encoder.variational or stack.variational,
+        "recurrent_dropout": stack.recurrent_dropout,
+        "recurrent_weight_dropout": stack.layer_kwargs.get("recurrent_weight_dropout", 0.0),
+    }
+    for name, value in kept.items():
+        if value:
+            raise ValueError(
+                "With input feeding nothing can be dropped in the same way at all steps. "
+                f"Received: {name}={value}"
+            )

@@ -46,6 +46,19 @@ class LanguageModel(keras.Model):
         """Returns the logits."""
         return self.decoder(ids, training=training)[0]
 
+    def step(self, ids, states):
+        """Takes one step.
+
+        Args:
+            ids: Integer tensor, `[batch]`, the tokens last written.
+            states: The list of states before them.
+
+        Returns:
+            The logits of the next tokens, `[batch, vocabulary_size]`, and the states after the ids.
+        """
+        logits, _, states = self.decoder.step(ids, states)
+        return logits, states
+
     def log_probabilities(self, ids, targets, initial_state=None, reset=None):
         """Scores what really follows each token.
 

@@ -1,7 +1,7 @@
 """A stack of recurrent layers over sequences of vectors."""
 
 import keras
-from keras import ops
+from keras import ops, tree
 
 from rnnapps.layers import recurrent_stack
 
@@ -123,6 +123,29 @@ class SequenceEncoder(keras.layers.Layer):
             )
             states.extend(final)
         return outputs, states
+
+    def step(self, vectors, states: list, training=None):
+        """Takes one step with a stack that reads one way.
+
+        In training, what is dropped between the layers is drawn anew at each step; the cells drop
+        nothing.
+
+        Args:
+            vectors: Float tensor, `[batch, features]`.
+            states: The list of states before, as the call returns them.
+            training: Whether dropout is active. Default: `None`, as the surrounding call says.
+
+        Returns:
+            The output of the top layer, `[batch, output_size]`, and the list of states after.
+        """
+        outputs, after = vectors, []
+        for depth, layer in enumerate(self.recurrent_layers):
+            if depth > 0 and training:
+                outputs = self.dropout_layer(outputs, training=True)
+            before = states[len(after) : len(after) + len(self.state_sizes)]
+            outputs, new = layer.cell(outputs, before)  # [batch, units]
+            after.extend(tree.flatten(new))
+        return outputs, after
 
     def last_output(self, states: list):
         """Returns the top layer's output at the end of each direction, `[batch, output_size]`.

@@ -90,6 +90,16 @@ class TextEncoder(keras.layers.Layer):
 
     def call(self, ids, features=None, initial_state=None, reset=None, training=None):
         """Embeds and reads."""
+        return self.encoder(
+            self.embed(ids, features, training),
+            mask=self.compute_mask(ids),
+            initial_state=initial_state,
+            reset=reset,
+            training=training,
+        )
+
+    def embed(self, ids, features=None, training=None):
+        """Returns what is read, `[batch, time, size]`, of arguments as for the call."""
         vectors = self.embedding(ids)  # [batch, time, (ids,) embedding_size]
         if training and self.word_dropout:
             kept = ops.ones((self.vocabulary_size,), dtype=self.compute_dtype)
@@ -99,13 +109,7 @@ class TextEncoder(keras.layers.Layer):
             vectors = ops.sum(vectors, axis=2)  # [batch, time, embedding_size]
         if features is not None:
             vectors = ops.concatenate([vectors, features], axis=-1)
-        return self.encoder(
-            self.dropout_layer(vectors, training=training),
-            mask=self.compute_mask(ids),
-            initial_state=initial_state,
-            reset=reset,
-            training=training,
-        )
+        return self.dropout_layer(vectors, training=training)
 
     def last_output(self, states: list):
         """Returns the output at the end of each direction, as `SequenceEncoder.last_output`."""

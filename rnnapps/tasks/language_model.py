@@ -490,7 +490,7 @@ class LanguageModel(Task):
             before = ids[:, :-1].to_tensor()  # [batch, time]
             _, states = decoder.encoder(before, training=False)
             written = decoding.sample(
-                decoder.step,
+                model.step,
                 last,
                 states,
                 length=tf.minimum(length, limit),

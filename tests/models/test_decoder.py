@@ -51,7 +51,7 @@ def test_steps_one_by_one_are_the_call(options):
     states = [tf.zeros((3, size)) for size in layer.state_sizes]
     for t in range(IDS.shape[1]):
         there = IDS[:, t] > 0
-        stepped, after = layer.step(tf.constant(IDS[:, t]), states)
+        stepped, _, after = layer.step(tf.constant(IDS[:, t]), states)
         one, other = tf.nn.log_softmax(stepped), tf.nn.log_softmax(logits[:, t])
         np.testing.assert_allclose(one[there], other[there], atol=1e-5)
         states = after
