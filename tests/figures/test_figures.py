@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 
+from rnnapps.figures.alignment import alignment
+from rnnapps.figures.bleu_by_length import bleu_by_length
 from rnnapps.figures.confusion import confusion
 from rnnapps.figures.curves import curves
 from rnnapps.figures.search import search
@@ -69,3 +71,22 @@ def test_search_over_a_range():
     rates = [10.0**-i for i in range(1, 11)]
     axes = search({"rate": rates}, rates, "loss", best=0).axes[0]
     assert axes.get_xscale() == "log" and list(axes.lines[0].get_xdata()) == rates
+
+
+def test_alignment_shows_the_weights_and_the_tokens():
+    weights = np.array([[0.9, 0.1, 0.0], [0.0, 0.3, 0.7]])
+    axes = alignment(weights, ["▁the", "▁dog", "$"], ["▁il", "▁cane"]).axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), weights)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["▁the", "▁dog", "$"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["▁il", "▁cane"]
+    long = alignment(np.ones((300, 1)) / 1, ["a"], ["b"] * 300)
+    long.savefig(io.BytesIO(), format="png")
+    assert len(long.axes[0].get_yticklabels()) <= 80
+
+
+def test_bleu_by_length_has_a_line_for_each_model():
+    groups = {"attention": {"2-5": 90.0, "6-9": 88.0}, "fixed vector": {"2-5": 80.0, "6-9": 20.0}}
+    axes = bleu_by_length(groups).axes[0]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
+    assert drawn == {name: list(of_model.values()) for name, of_model in groups.items()}
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["2-5", "6-9"]

@@ -1,0 +1,21 @@
+"""How well sentences are translated, by how long they are."""
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
+
+def bleu_by_length(groups: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Draws BLEU over the length of the source, a line for each model.
+
+    Args:
+        groups: for each model, BLEU by the name of the lengths of a group, from short to long; the
+            groups are the same for all.
+    """
+    figure = Figure(figsize=(5.5, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for name, of_model in groups.items():
+        axes.plot(list(of_model), list(of_model.values()), "o-", label=name)
+    axes.set(xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
+    axes.legend()
+    return figure
