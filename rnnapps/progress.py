@@ -54,6 +54,13 @@ class Progress:
         """Whether the last complete epoch is the best so far."""
         return self.epoch > 0 and self.best_epoch == self.epoch - 1
 
+    def leading(self, number: int, monitor: str, mode: str) -> list[int]:
+        """Returns which complete epochs have the best values of `monitor`, in order of time."""
+        sign = 1 if mode == "max" else -1
+        scores = self.history.get(monitor, [])
+        ranked = sorted(range(len(scores)), key=lambda epoch: (-sign * scores[epoch], epoch))
+        return sorted(ranked[:number])
+
     def takes_decay(self, patience: int) -> bool:
         """Whether the learning rate is to decay now; the waiting then begins anew."""
         due = 0 < self.plateau_epochs >= patience

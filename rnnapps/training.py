@@ -45,6 +45,7 @@ class Run:
         self.history = self.path / "history.csv"
         self.checkpoint = self.path / "checkpoints" / "last.npz"
         self.best_weights = self.path / "checkpoints" / "best.weights.h5"
+        self.epochs = self.path / "checkpoints" / "epochs"
         self.tensorboard = self.path / "tensorboard"
         self.figures = self.path / "figures"
         self.metrics = self.path / "metrics.json"
@@ -170,7 +171,8 @@ def train(
     started = time.monotonic()
     with run.stoppable(), devices.on_first(task.config.devices):
         evaluations = {
-            name: task.evaluate(learnt.model, examples) for name, examples in learnt.splits.items()
+            name: task.evaluate(learnt.model, task.measured(name, examples))
+            for name, examples in learnt.splits.items()
         }
         _draw(run, task, learnt, evaluations)
         metrics: dict[str, Any] = {name: ev.metrics for name, ev in evaluations.items()}
@@ -215,6 +217,8 @@ def learn(
     task.adapt(splits["train"])
     run.require_same(task)
     for name, examples in splits.items():
+        if name == "train" and not task.cuts_training:
+            continue
         cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
         task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
     fitting = _Fitting(task, splits, run, strategy, started, progress)
@@ -280,6 +284,8 @@ class _Fitting:
         for writer in self._writers.values():
             writer.close()
         self._model.load_weights(run.best_weights)
+        if config.average_checkpoints > 1:
+            self._try_mean()
         self._count_seconds()
         if self._learner.num_traces:
             log.info(
@@ -295,8 +301,9 @@ class _Fitting:
         self._learner.restore(state)
         # What follows a checkpoint may be missing.
         self._write_history()
-        if progress.step == 0 and progress.is_best:
-            self._write_best()
+        if progress.step == 0:
+            self._learner.give_averages(self._model)
+            self._keep_weights()
         config = self._task.config
         if not progress.is_over(config.epochs, config.patience):
             log.info(
@@ -361,8 +368,7 @@ class _Fitting:
         self._write_summaries(values)
         self._count_seconds()
         self._write_checkpoint()
-        if progress.is_best:
-            self._write_best()
+        self._keep_weights()
         self._write_history()
 
     def _require_finite(self) -> float:
@@ -393,10 +399,55 @@ class _Fitting:
         progress = dataclasses.asdict(self._progress)
         checkpoints.write(self._run.checkpoint, progress, self._learner.state())
 
-    def _write_best(self) -> None:
-        self._learner.give_averages(self._model)
-        with replacing(self._run.best_weights) as beside:
-            self._model.save_weights(beside)
+    def _keep_weights(self) -> None:
+        """Keeps the weights of the last complete epoch, where they are wanted."""
+        run, progress = self._run, self._progress
+        if progress.is_best:
+            with replacing(run.best_weights) as beside:
+                self._model.save_weights(beside)
+        if self._task.config.average_checkpoints == 1:
+            return
+        run.epochs.mkdir(exist_ok=True)
+        wanted, last = self._averaged_epochs(), progress.epoch - 1
+        if last in wanted:
+            weights = [weight.numpy() for weight in self._model.weights]
+            checkpoints.write(run.epochs / f"{last}.npz", {}, weights)
+        for file in run.epochs.glob("*.npz"):
+            if int(file.stem) not in wanted:
+                file.unlink()
+
+    def _averaged_epochs(self) -> list[int]:
+        """Returns the epochs whose weights the mean would be of, if these were all."""
+        config, objective = self._task.config, self._task.objective()
+        number, progress = config.average_checkpoints, self._progress
+        if config.averaged == "last":
+            return list(range(max(progress.epoch - number, 0), progress.epoch))
+        return progress.leading(number, f"val_{objective.monitor}", objective.mode)
+
+    def _try_mean(self) -> None:
+        """Gives the model the mean of some epochs' weights, where that is better on dev."""
+        run, objective, best = self._run, self._task.objective(), self._progress.best
+        epochs = self._averaged_epochs()
+        kept = [checkpoints.read(run.epochs / f"{epoch}.npz")[1] for epoch in epochs]
+        for weight, *values in zip(self._model.weights, *kept, strict=True):
+            weight.assign(np.mean(values, axis=0, dtype=float).astype(values[0].dtype))
+        with devices.on_first(self._task.config.devices):
+            score = self._task.evaluate(self._model, self._dev).metrics[objective.monitor]
+        is_better = score > best if objective.mode == "max" else score < best
+        log.info(
+            "the mean of the weights of epochs %s has %s %.4g on dev, the best epoch alone %.4g: "
+            "%s is kept",
+            ", ".join(str(epoch + 1) for epoch in epochs),
+            objective.monitor,
+            score,
+            best,
+            "the mean" if is_better else "the best epoch",
+        )
+        if is_better:
+            with replacing(run.best_weights) as beside:
+                self._model.save_weights(beside)
+        else:
+            self._model.load_weights(run.best_weights)
 
     def _write_history(self) -> None:
         history = self._progress.history

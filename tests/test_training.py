@@ -19,6 +19,7 @@ from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
 from rnnapps.learner import Learner
 from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
+from rnnapps.tasks.task import Evaluation
 
 ROOT = Path(__file__).parents[1]
 CONFIG = SentimentConfig(
@@ -32,6 +33,7 @@ CONFIG = SentimentConfig(
     recurrent_dropout=0.2,
     patience=1,
     checkpoint_steps=3,
+    average_checkpoints=2,
     learning_rate=0.01,
 )
 
@@ -81,7 +83,7 @@ from tests.test_training import small_splits, small_task
 PLACES = {
     "step": (training.Learner, "step"),
     "checkpoint": (np, "savez"),
-    "best": (training._Fitting, "_write_best"),
+    "best": (training._Fitting, "_keep_weights"),
 }
 
 def train_and_be_killed(place, count):
@@ -101,7 +103,7 @@ def train_and_be_killed(place, count):
     setattr(owner, name, killed)
     training.learn(small_task(), sys.argv[1], small_splits())
 
-for moment in (("step", 10), ("best", 1), ("checkpoint", 3)):
+for moment in (("step", 10), ("best", 1), ("checkpoint", 4)):
     child = os.fork()  # TensorFlow has been imported, but does not run yet
     if not child:
         train_and_be_killed(*moment)
@@ -122,6 +124,39 @@ def test_a_run_killed_three_times_ends_as_if_it_had_not_been(uninterrupted, tmp_
     training.train(small_task(), out, small_splits())
     require_same_runs(training.Run(out), uninterrupted)
     assert not (out / "checkpoints" / "writing-last.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("averaged", "scores", "epochs", "is_kept"),
+    [
+        ("best", [0.6, 0.5, 0.7, 0.8], [0, 2], True),
+        ("last", [0.6, 0.5, 0.7, 0.8], [1, 2], True),
+        ("last", [0.6, 0.5, 0.7, 0.6], [1, 2], False),
+    ],
+)
+def test_the_mean_of_epochs_is_kept_where_it_is_better(
+    averaged, scores, epochs, is_kept, tmp_path, monkeypatch
+):
+    evaluations = iter(scores)
+
+    def evaluate(self, model, examples):
+        accuracy = next(evaluations)
+        return Evaluation({"accuracy": accuracy, "log_loss": 1 - accuracy}, "")
+
+    monkeypatch.setattr(Sentiment, "evaluate", evaluate)
+    task = small_task(averaged=averaged, patience=3)
+    learnt = training.learn(task, tmp_path / "run", small_splits())
+    folder = training.Run(tmp_path / "run").epochs
+    assert sorted(int(file.stem) for file in folder.iterdir()) == epochs
+    kept = [checkpoints.read(folder / f"{epoch}.npz")[1] for epoch in epochs]
+    assert any((one != other).any() for one, other in zip(*kept, strict=True))
+    if not is_kept:
+        kept = [kept[-1]] * 2  # the best epoch alone
+    for weight, *values in zip(learnt.model.get_weights(), *kept, strict=True):
+        np.testing.assert_allclose(weight, np.mean(values, axis=0), rtol=1e-6, atol=1e-8)
+    restored = training._restored(task, training.Run(tmp_path / "run"))
+    for one, other in zip(restored.get_weights(), learnt.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_control_c_keeps_the_checkpoint_and_says_how_to_go_on(uninterrupted, tmp_path, monkeypatch):
@@ -180,7 +215,9 @@ def test_checkpoints_by_the_clock(tmp_path, monkeypatch):
         original(file, progress, arrays)
 
     monkeypatch.setattr(checkpoints, "write", noted)
-    hurried = small_task(epochs=1, checkpoint_steps=0, checkpoint_minutes=1e-9)
+    hurried = small_task(
+        epochs=1, checkpoint_steps=0, checkpoint_minutes=1e-9, average_checkpoints=1
+    )
     training.learn(hurried, tmp_path / "hurried", small_splits())
     steps = len(written) - 1
     assert written == [*((0, step + 1) for step in range(steps)), (1, 0)] and steps == 10

@@ -195,6 +195,22 @@ def full_batches(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
     return batches.map(fill).prefetch(tf.data.AUTOTUNE)
 
 
+def weigh_tokens(batches: tf.data.Dataset) -> tf.data.Dataset:
+    """Gives each target token the weight 1 and padding, id 0, the weight 0.
+
+    Args:
+        batches: `(inputs, targets, …)`; the first of the targets are ids, `[batch, time]`.
+
+    Returns:
+        `(inputs, targets, weights)`, prefetched; the weights are float32 `[batch, time]`.
+    """
+
+    def weighted(inputs, targets, *_):
+        return inputs, targets, tf.cast(tf.nest.flatten(targets)[0] != 0, tf.float32)
+
+    return batches.map(weighted).prefetch(tf.data.AUTOTUNE)
+
+
 def fits_in_memory(num_bytes: int) -> bool:
     """Whether encoded examples of that size are kept from epoch to epoch, not encoded each time."""
     return num_bytes < 2**30

@@ -72,6 +72,33 @@ def bleu_by_length(
     return groups
 
 
+def worst(
+    sources: Sequence[str], references: Sequence[str], written: Sequence[str], number: int
+) -> str:
+    """Writes down the sentences whose translations are least like their references, by chrF.
+
+    Args:
+        sources: what was translated.
+        references: what the translations should be.
+        written: the translations.
+        number: how many at most.
+
+    Returns:
+        A text for people, worst first; empty where all is as it should be.
+    """
+    chrf = CHRF()
+    scored = sorted(
+        (chrf.sentence_score(one, [other]).score, place)
+        for place, (one, other) in enumerate(zip(written, references, strict=True))
+        if one != other
+    )
+    return "\n".join(
+        f"chrF {score:.1f}\n  source     {sources[place]}\n  reference  {references[place]}\n"
+        f"  written    {written[place]}\n"
+        for score, place in scored[:number]
+    )
+
+
 def _metrics() -> dict[str, BLEU | CHRF]:
     return {
         "bleu": BLEU(),

@@ -74,6 +74,11 @@ class TrainingConfig:
     weight_average: Share = 0.998
     """The momentum of the running mean of the weights, which is what is evaluated, kept and
     exported; 0 for the weights themselves."""
+    average_checkpoints: PositiveInt = 1
+    """In the end try the mean of the weights of so many epochs, and keep it where it is better on
+    dev than the best epoch alone; 1 for none."""
+    averaged: Literal["best", "last"] = "best"
+    """Which epochs' weights that mean is of: those best on dev, or the last."""
     clip_norm: NonNegativeFloat = 1.0
     """Rescale the gradient to this global norm where it is longer; 0 turns it off."""
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"

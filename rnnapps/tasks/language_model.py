@@ -235,12 +235,7 @@ class LanguageModel(Task):
                 length=tf.size,
                 shuffle_seed=None if epoch is None else (self.config.seed, epoch),
             )
-
-        def weighted(inputs, targets, *_):
-            tokens = tf.nest.flatten(targets)[0]  # [batch, time]
-            return inputs, targets, tf.cast(tokens != 0, tf.float32)
-
-        return batches.map(weighted).prefetch(tf.data.AUTOTUNE)
+        return batching.weigh_tokens(batches)
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         if self._is_stream:

@@ -93,6 +93,9 @@ class Task:
     bytes_a_step: int
     """What a step of an encoded example takes in memory."""
 
+    cuts_training: bool = True
+    """Whether training reads the beginning of what is too long; if not, it leaves it out."""
+
     shares_batches: bool = True
     """Whether several devices may each take a part of a batch."""
 
@@ -165,6 +168,10 @@ class Task:
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         """Counts the raw examples of a batch of which the model reads only the beginning."""
         return 0
+
+    def measured(self, split: str, examples: "tf.data.Dataset") -> "tf.data.Dataset":
+        """Returns the raw examples of a split on which a finished run is measured; all of them."""
+        return examples
 
     def warn_of_cuts(self, cut: int, total: int, name: str) -> None:
         """Logs that of so many examples, called `name`, only the beginning is read."""
