@@ -13,13 +13,14 @@ Decoding starts from the last token of each row (of its prompt, or the one that 
 and the state before that token was read, so that as many steps are taken as tokens are decoded.
 
 What holds for all functions here: the loop is in the graph, for any batch, also of no rows, and
-ends when every row has ended. A row that has ended is frozen: it gives padding, id 0, and nothing
-is added to its length or log-probability. Of tokens with the same logit the lower id comes first.
-A forbidden token never comes out, and neither does one with the logit -inf or NaN as long as there
+ends when every row has ended. What has ended is frozen: it gives padding, id 0, and nothing is
+added to its length or log-probability. Of tokens with the same logit the lower id comes first. A
+forbidden token never comes out, and neither does one with the logit -inf or NaN as long as there
 is another.
 """
 
+from rnnapps.decoding.beams import Hypotheses, beam_search
 from rnnapps.decoding.sampling import Decoded, greedy, sample
 from rnnapps.decoding.steps import PADDING, Step
 
-__all__ = ["PADDING", "Decoded", "Step", "greedy", "sample"]
+__all__ = ["PADDING", "Decoded", "Hypotheses", "Step", "beam_search", "greedy", "sample"]
