@@ -17,6 +17,7 @@ from rnnapps.decoding.steps import (
     finite,
     log_probability_of_best,
 )
+from rnnapps.decoding.top import top_k
 
 _NONE = -1  # where an id is expected and there is none
 _NEVER = np.float64("-inf")  # the log-probability of what is not there
@@ -80,11 +81,11 @@ def beam_search(
     `greedy`.
 
     A sentence is searched until no live beam can get a better score than its worst of `hypotheses`
-    hypotheses, whatever might follow; this never changes them. The steps are of fewer rows
-    whenever half of the sentences are done. A hypothesis' log-probability is finite: a token with
-    the logit -inf or NaN never comes out. Of hypotheses with the same score the one found first
-    comes first, and of those one that has ended; of continuations with the same log-probability
-    that of the better beam, and of those the lower token.
+    hypotheses, whatever might follow; this never changes them. Whenever a quarter of the sentences
+    is done, they are left out of the next steps. A token with the logit -inf or NaN never comes
+    out, also where there is no other. Of hypotheses with the same score the one found first comes
+    first, and of those one that has ended; of continuations with the same log-probability that of
+    the better beam, and of those the lower token.
 
     Args:
         step: The step function. It is given `[sentences * beam_width]` rows, of which successive
@@ -93,7 +94,7 @@ def beam_search(
         state: The state before `tokens` were read, of `batch` rows.
         beam_width: How many beams are live. A scalar, 1 or more.
         length: How many tokens a hypothesis has at most, the end token included; none where it is
-            negative. A scalar, or `[batch]`.
+            negative. A scalar; or `[batch]`, of which the greatest is that of what is returned.
         end: The id of the token that ends a hypothesis.
         hypotheses: How many are returned. A scalar, 1 or more; the fewer, the earlier the search
             ends. Default: `None`, as many as there are beams.
@@ -168,7 +169,7 @@ def beam_search(
         live = tf.reduce_any(_is_live(sentences.log_probabilities), axis=1)  # [sentences]
         many = tf.math.count_nonzero(live, dtype=tf.int32)
         beams, sentences, found = tf.cond(
-            2 * many <= tf.size(live),
+            4 * many <= 3 * tf.size(live),  # often enough, and all copies are but 3 of the whole
             lambda: (
                 *search.only(tf.where(live)[:, 0], beams, sentences),
                 _settled(found, sentences),
@@ -362,7 +363,7 @@ class _Search:
         logits, log_best = tf.cond(
             tf.reduce_all(tf.math.is_finite(log_best)), lambda: (logits, log_best), cleaned
         )
-        values, tokens = tf.math.top_k(logits, some)  # [rows, some]
+        values, tokens = top_k(logits, some)  # [rows, some]
         impossible = tf.reduce_any(tokens[:, :, None] == banned[:, None], axis=2)
         impossible |= tf.math.is_inf(values)  # [rows, some]
         added = tf.minimum(values - values[:, :1] + log_best[:, None], 0)
