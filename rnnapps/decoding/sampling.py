@@ -1,36 +1,23 @@
-"""Decoding in graph: tokens one after another, over any step function.
-
-A step reads the last token of each row and scores what may come next:
-
-    logits, state = step(tokens, state)
-
-- `tokens`: int32 `[batch]`;
-- `state`: any nest of tensors with the batch first, of the same shapes and types before and after;
-  `()` where there is none;
-- `logits`: float `[batch, vocabulary]`, of which the vocabulary's size is known when traced.
-
-Decoding starts from the last token of each row (of its prompt, or the one that begins a sequence)
-and the state before that token was read, so that as many steps are taken as tokens are decoded.
-
-What holds for all functions here: the loop is in the graph, for any batch, also of no rows, and
-ends when every row has ended. A row that has ended is frozen: it reads and gives padding, id 0, and
-nothing is added to its length or log-probability. Of tokens with the same logit the lower id comes
-first. A forbidden token never comes out, and neither does one with the logit -inf or NaN as long as
-there is another.
-"""
+"""The most likely token at each step, or one drawn at random."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any]]
+from rnnapps.decoding.steps import (
+    PADDING,
+    Step,
+    allowed_tokens,
+    at_least_0,
+    best_of,
+    finite,
+    log_probability,
+    same_shape,
+)
 
-PADDING = 0
-# Logits are kept between -_LARGEST and _LARGEST, so that their differences are finite in float32.
-_LARGEST = 1e38
 # What a temperature is kept between where it is not zero, so that a quotient is never NaN.
 _COLDEST, _HOTTEST = float(np.finfo("float32").tiny), 1e30
 # The share of a probability that float32 may have rounded away.
@@ -100,7 +87,7 @@ def greedy(
     """
 
     def choose(number, scores, finished):
-        return _best(scores)
+        return best_of(scores)
 
     return _decode(step, choose, tokens, state, length, end, forbidden)
 
@@ -159,7 +146,7 @@ def sample(
     temperature = tf.convert_to_tensor(temperature, tf.float32)
     top_k = tf.convert_to_tensor(top_k, tf.int32)
     top_p = tf.convert_to_tensor(top_p, tf.float32)
-    uniforms = _uniforms(tf.convert_to_tensor(seeds, tf.int64), _at_least_0(length))
+    uniforms = _uniforms(tf.convert_to_tensor(seeds, tf.int64), at_least_0(length))
     hot = temperature >= _COLDEST
     truncates = (top_k > 0) | (top_p < 1)
     temperature = tf.clip_by_value(temperature, _COLDEST, _HOTTEST)
@@ -175,7 +162,7 @@ def sample(
             )
             return _draw(kept, uniforms[number])
 
-        return tf.cond(hot, draw, lambda: _best(scores))
+        return tf.cond(hot, draw, lambda: best_of(scores))
 
     return _decode(step, choose, tokens, state, length, end, forbidden)
 
@@ -193,7 +180,7 @@ class _Rows(NamedTuple):
 def _decode(step, choose, tokens, state, length, end, forbidden) -> Decoded:
     """Decodes with `choose(number of the step, scores, finished)`, which gives `[batch]` tokens."""
     tokens = tf.convert_to_tensor(tokens, tf.int32)
-    length = _at_least_0(length)
+    length = at_least_0(length)
     # One more than is written, because an array of none cannot be stacked.
     padding = tf.fill([length + 1, tf.size(tokens)], PADDING)  # [length + 1, batch]
     written = tf.TensorArray(tf.int32, length + 1, element_shape=tokens.shape).unstack(padding)
@@ -213,7 +200,7 @@ def _decode(step, choose, tokens, state, length, end, forbidden) -> Decoded:
         logits = tf.cast(logits, tf.float32)
         drawn = choose(number, _scores(logits, end, forbidden), rows.finished)  # [batch]
         drawn = tf.where(rows.finished, PADDING, drawn)
-        log_probabilities = tf.where(rows.finished, 0.0, _log_probability(logits, drawn))  # [batch]
+        log_probabilities = tf.where(rows.finished, 0.0, log_probability(logits, drawn))  # [batch]
         after = _Rows(
             drawn,
             state,
@@ -223,7 +210,7 @@ def _decode(step, choose, tokens, state, length, end, forbidden) -> Decoded:
         )
         return (
             number + 1,
-            tf.nest.map_structure(_same_shape, after, rows),
+            tf.nest.map_structure(same_shape, after, rows),
             written.write(number, drawn),
         )
 
@@ -235,48 +222,16 @@ def _decode(step, choose, tokens, state, length, end, forbidden) -> Decoded:
     )
 
 
-def _at_least_0(length):
-    return tf.maximum(tf.convert_to_tensor(length, tf.int32), 0)
-
-
-def _same_shape(after, before):
-    """Tells what a tensor's shape still is, where the step function's operations have lost it."""
-    after.set_shape(before.shape)
-    return after
-
-
 def _scores(logits, end, forbidden):
     """Returns the logits, finite but for those of forbidden tokens, which become -inf."""
-    vocabulary = logits.shape[-1]
-    if vocabulary is None:
-        raise ValueError(f"the logits' last axis must be known. Received: shape={logits.shape}")
-    allowed = np.ones(vocabulary, bool)
-    for token in [*forbidden, *([] if end is None else [end])]:
-        if not 0 <= token < vocabulary:
-            raise ValueError(f"ids must be in 0 … {vocabulary - 1}. Received: {token}")
-    allowed[list(forbidden)] = False
-    if not allowed.any():
-        raise ValueError(f"a token must be allowed. Received: forbidden={forbidden}")
-    # A comparison, because the minimum with NaN is NaN.
-    scores = tf.where(logits > -_LARGEST, tf.minimum(logits, _LARGEST), -_LARGEST)
+    allowed = allowed_tokens(logits, end, forbidden)
+    scores = finite(logits)
     return scores if allowed.all() else tf.where(allowed, scores, -np.inf)
-
-
-def _best(scores):
-    """Returns the highest score's id, `[batch]`; argmax does not promise the lowest of several."""
-    return tf.math.top_k(scores, 1).indices[:, 0]
 
 
 def _first(flags):
     """Returns the id of the first flag that is set, `[batch]`."""
-    return _best(tf.cast(flags, tf.float32))
-
-
-def _log_probability(logits, tokens):
-    """Returns log softmax at the tokens, `[batch]`, by way of the best, which cannot underflow."""
-    best = tf.reduce_max(logits, axis=-1)  # [batch]
-    log_best = tf.math.log(tf.reduce_max(tf.nn.softmax(logits), axis=-1))  # [batch]
-    return tf.gather(logits, tokens, batch_dims=1) - best + log_best
+    return best_of(tf.cast(flags, tf.float32))
 
 
 def _weights(scores, best, temperature):

@@ -9,6 +9,7 @@ import tensorflow as tf
 from scipy import stats
 
 from rnnapps import decoding
+from rnnapps.decoding import sampling
 
 ROWS = 20_000
 PLAIN = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
@@ -298,7 +299,7 @@ def test_the_nucleus_may_end_among_tokens_of_nearly_one_probability(top_p):
 def test_a_weight_of_zero_is_not_drawn_at_the_ends_of_the_interval(size):
     weights = np.zeros((4, size), "float32")
     weights[:, 2], weights[:, size - 3] = [1, 1, 1, 1e-30], [3, 3, 3, 1]
-    drawn = decoding._draw(
+    drawn = sampling._draw(
         tf.constant(weights), tf.constant([0, 0.25, 1 - 2.0**-53, 1e-31], "float64")
     )
     assert drawn.numpy().tolist() == [2, size - 3, size - 3, 2]
@@ -480,6 +481,6 @@ def test_mistakes_are_named():
 
 
 def test_examples_run():
-    result = doctest.testmod(decoding)
+    result = doctest.testmod(sampling)
     assert result.attempted > 0
     assert result.failed == 0
