@@ -1,0 +1,644 @@
+"""Translation: a sentence in one language in, its translations out (many-to-many)."""
+
+import collections
+import dataclasses
+import functools
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from etils import epy
+from jsonargparse.typing import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
+
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+
+with epy.lazy_imports():
+    import keras
+    import keras_tuner
+    import numpy as np
+    import tensorflow as tf
+    from matplotlib import figure
+
+    from rnnapps import decoding, layers, models
+    from rnnapps.data import batching, duplicates, printable, segmentation, subwords
+    from rnnapps.data.formats import parallel
+    from rnnapps.figures import alignment, bleu_by_length
+    from rnnapps.metrics import translation as translation_metrics
+    from rnnapps.models import language_model
+
+log = logging.getLogger("rnnapps")
+
+_PAD, _UNKNOWN, _END = range(3)
+_SHORTEST_LIMIT, _LONGEST_LIMIT = 64, 256
+_DECODED_AT_ONCE = 64
+_WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationData(DataConfig):
+    """Where pairs of sentences come from, and how they are read."""
+
+    source_column: str = "1"
+    """The column of a TSV that holds what is translated: its number, counted from 1, or its name,
+    which the first line then tells; of a TFDS data set the feature."""
+    target_column: str = "2"
+    """The column that holds the translation, likewise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationConfig(TrainingConfig, TranslationData):
+    """The encoder-decoder."""
+
+    level: Literal["subword", "word", "char"] = "subword"
+    """What a token is: a piece of a word, learnt from the training text; a word or punctuation
+    mark; or a character."""
+    lowercase: bool = False
+    """Whether both sides are read, and written, in small letters."""
+    vocabulary_size: PositiveInt = 8_000
+    """The largest number of known tokens of a side."""
+    joint: bool = False
+    """Whether both sides share one vocabulary."""
+    min_count: PositiveInt = 1
+    """How often a word or character must occur in the training text to be known."""
+    max_length: PositiveInt | Literal["auto"] = "auto"
+    """Tokens of a sentence that are read or written. Longer pairs are left out of training; `auto`:
+    as many as the longest training sentence has, but at least 64 and at most 256."""
+    max_ratio: PositiveFloat = 9.0
+    """Training leaves out pairs of which one side has more than so many times the other's
+    tokens."""
+    reverse_source: bool = False
+    """Whether the source is read from its end (Sutskever et al. 2014)."""
+    embedding_size: PositiveInt = 256
+    """Units of a token's vector."""
+    cell: Literal["elman", "lstm", "gru"] = "lstm"
+    """The recurrent cell."""
+    units: PositiveInt = 256
+    """Units of a recurrent layer; of the encoder's, in each direction."""
+    num_layers: PositiveInt = 1
+    """Recurrent layers of encoder and decoder, one on top of the other."""
+    bidirectional: bool = True
+    """Whether a second run of the encoder reads each sentence backwards."""
+    attention: Literal["none", "additive", "dot", "general", "scaled"] = "general"
+    """How the decoder scores what it looks at (Bahdanau et al. 2015; Luong et al. 2015); `none`: it
+    knows the source by one vector alone."""
+    input_feeding: bool = False
+    """Whether the decoder is told where it has looked before; slower to train."""
+    tied: bool = True
+    """Whether the output shares the weights of the decoder's embedding."""
+    embedding_dropout: Share = 0.3
+    """The share of the values of a token's vector that is dropped in training."""
+    dropout: Share = 0.3
+    """The share of values dropped between layers, of the encoder's outputs and before the output in
+    training."""
+    label_smoothing: Share = 0.1
+    """The share of the probability that training gives to all tokens alike."""
+    scheduled_sampling: Share = 0.0
+    """The share of tokens that training comes to read as the model would have written them."""
+    sampling_steps: PositiveInt = 10_000
+    """Training steps over which that share grows from 0."""
+    beam_width: PositiveInt = 5
+    """Translations that are kept in decoding."""
+    length_penalty: Literal["none", "average", "gnmt"] = "gnmt"
+    """How translations of different lengths are compared: by log-probability as it is, by token, or
+    divided by ((5 + length) / 6) ^ length_alpha (Wu et al. 2016)."""
+    length_alpha: NonNegativeFloat = 1.0
+    """The exponent of `gnmt`."""
+    coverage_penalty: NonNegativeFloat = 0.0
+    """How much it counts against a translation that source tokens were not looked at (Wu et al.
+    2016)."""
+    no_repeat_ngram: NonNegativeInt = 0
+    """No run of so many tokens is written twice; 0 allows it."""
+    replace_unknown: bool = True
+    """Whether a word that is not known is written as the source token looked at most."""
+    epochs: PositiveInt = 20
+    """The largest number of passes over the training pairs."""
+    learning_rate: PositiveFloat = 2e-3
+    """The step size at the start."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslationPredict:
+    """How `predict` answers."""
+
+    beam: PositiveInt = 5
+    """Translations that are kept in decoding."""
+    nbest: PositiveInt = 1
+    """Translations that are shown."""
+    attention: str | None = None
+    """Draw where the decoder looked to this PNG file; for a single sentence."""
+
+
+class Translation(Task):
+    """Translates sentences: bidirectional encoder, attention, decoder, beam search.
+
+    Example:
+        task = Translation(TranslationConfig(data="train.en,train.de", dev_data="val.en,val.de"))
+    """
+
+    name = "translation"
+    key = "source"
+    bytes_a_step = 12
+    cuts_training = False
+    Config = TranslationConfig
+    Data = TranslationData
+    PredictOptions = TranslationPredict
+    config: TranslationConfig
+    source: "segmentation.Segmentation"
+    target: "segmentation.Segmentation"
+    _has_drawn = False
+    _compiled: "tuple[keras.Model, Any, Any] | None" = None
+
+    def reading(self) -> dict[str, Any]:
+        config = self.config
+        return {
+            "read": functools.partial(
+                parallel.read_parallel,
+                source_column=config.source_column,
+                target_column=config.target_column,
+            ),
+            "sample": "sample_translation",
+            "fields": {"source": config.source_column, "target": config.target_column},
+            "on_bad_row": config.on_bad_row,
+        }
+
+    def check(self, splits: Splits) -> None:
+        if "train" in splits and len(splits) > 1:
+            for told in duplicates.overlaps(splits).told():
+                log.info("%s", told)
+
+    def as_examples(self, inputs: Sequence[str]) -> "dict[str, tf.Tensor]":
+        return {"source": tf.constant(inputs, tf.string)}
+
+    def adapt(self, train: "tf.data.Dataset") -> None:
+        config = self.config
+        texts = train.batch(1024)
+        kind = self._segmentation
+        learnt = {
+            "size": config.vocabulary_size,
+            "min_count": config.min_count,
+            "lowercase": config.lowercase,
+        }
+        if config.joint:
+            both = texts.map(lambda batch: tf.concat([batch["source"], batch["target"]], 0))
+            self.source = self.target = kind.learn(both, **learnt)
+        else:
+            self.source, self.target = (
+                kind.learn(texts.map(lambda batch, side=side: batch[side]), **learnt)
+                for side in ("source", "target")
+            )
+        pairs = collections.Counter()
+        for batch in texts:
+            lengths = (
+                (side.ids(batch[name]).row_lengths() + 1).numpy().tolist()  # with the end
+                for name, side in (("source", self.source), ("target", self.target))
+            )
+            pairs.update(zip(*lengths, strict=True))
+        max_length = config.max_length
+        if max_length == "auto":
+            longest = max(map(max, pairs))
+            max_length = min(max(longest, _SHORTEST_LIMIT), _LONGEST_LIMIT)
+        config = dataclasses.replace(config, max_length=max_length)
+        long = sum(count for pair, count in pairs.items() if max(pair) > max_length)
+        kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
+        lengths = collections.Counter()
+        for pair, count in kept.items():
+            lengths[max(pair)] += count
+        if not kept:
+            raise UserError(
+                "all training pairs are longer than max_length or more unlike than max_ratio. "
+                f"Received: {pairs.total():,} pairs, max_length={max_length}, "
+                f"max_ratio={config.max_ratio}"
+            )
+        self.config = settled(config, lengths.total())
+        self.plan = batching.Plan.of(lengths, **self.plan_sizes())
+        log.info(
+            "%s training pairs; left out are %s longer than %d tokens, and %s of which one side is "
+            "more than %g times as long as the other; %s and %s tokens known; %s",
+            f"{lengths.total():,}",
+            f"{long:,}",
+            max_length,
+            f"{pairs.total() - long - lengths.total():,}",
+            config.max_ratio,
+            f"{len(self.source):,}",
+            f"{len(self.target):,}",
+            self.plan,
+        )
+
+    @staticmethod
+    def _fits(source, target, config: TranslationConfig):
+        """Whether training takes a pair of these lengths; numbers, or tensors."""
+        longer, shorter = (max, min) if isinstance(source, int) else (tf.maximum, tf.minimum)
+        return (longer(source, target) <= config.max_length) & (
+            longer(source, target) <= config.max_ratio * shorter(source, target)
+        )
+
+    def state(self) -> Mapping[str, bytes]:
+        return {
+            "source.txt": self.source.content(),
+            "target.txt": self.target.content(),
+            "length_counts.txt": self.plan.content(),
+        }
+
+    def restore(self, directory: Path) -> None:
+        self.source, self.target = (
+            self._segmentation.load(directory / name, self.config.lowercase)
+            for name in ("source.txt", "target.txt")
+        )
+        self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
+
+    def encode(
+        self, example: "Mapping[str, tf.Tensor]"
+    ) -> "tuple[dict[str, tf.Tensor], tf.Tensor]":
+        """Turns a pair into what is read of both sides, and what follows each target token."""
+        return self._encode(example, self.config.max_length)
+
+    def _encode(self, example, limit):
+        source = self._source_ids(example["source"][None], limit).flat_values  # [source]
+        target = self.target.ids(example["target"])  # [time]
+        read = tf.concat([[_END], target], 0)[:limit]  # [time]
+        following = tf.concat([target, [_END]], 0)[:limit]  # [time]
+        return {"source": source, "target": read}, following
+
+    def _source_ids(self, text: "tf.Tensor", limit: int) -> "tf.RaggedTensor":
+        """Returns what the encoder reads of texts `[batch]`: int32, ragged `[batch, (source)]`."""
+        ids = self.source.ids(text)[:, : limit - 1]
+        if self.config.reverse_source:
+            ids = tf.reverse(ids, [1])
+        return tf.concat([ids, tf.fill([tf.shape(text)[0], 1], _END)], axis=1)
+
+    def _source_pieces(self, text: "tf.Tensor") -> "tf.RaggedTensor":
+        """Returns the strings of `_source_ids`, `""` for the end."""
+        pieces = self.source.pieces(text)[:, : self.config.max_length - 1]
+        if self.config.reverse_source:
+            pieces = tf.reverse(pieces, [1])
+        return tf.concat([pieces, tf.fill([tf.shape(text)[0], 1], "")], axis=1)
+
+    def encoded(self, examples: "tf.data.Dataset", training: bool = False) -> "tf.data.Dataset":
+        if not training:
+            return super().encoded(examples)
+        # One token more than are read, to see which are longer.
+        whole = functools.partial(self._encode, limit=self.config.max_length + 1)
+        encoded = examples.map(whole, num_parallel_calls=tf.data.AUTOTUNE)
+        encoded = encoded.filter(
+            lambda inputs, targets: self._fits(
+                tf.size(inputs["source"]), tf.size(targets), self.config
+            )
+        )
+        small = batching.fits_in_memory(self.plan.num_steps * self.bytes_a_step)
+        return encoded.cache() if small else encoded
+
+    def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
+        batches = self.plan.batches(
+            encoded,
+            length=lambda inputs: tf.maximum(tf.size(inputs["source"]), tf.size(inputs["target"])),
+            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
+        )
+        return batching.weigh_tokens(batches)
+
+    def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
+        lengths = self.source.ids(batch["source"]).row_lengths()  # [batch]
+        return int(tf.math.count_nonzero(lengths + 1 > self.config.max_length))
+
+    def build(self) -> "keras.Model":
+        config = self.config
+
+        def reader(vocabulary: int, bidirectional: bool) -> "models.TextEncoder":
+            stack = models.SequenceEncoder(
+                config.cell, config.units, config.num_layers, bidirectional, config.dropout
+            )
+            return models.TextEncoder(
+                vocabulary, config.embedding_size, stack, config.embedding_dropout
+            )
+
+        if config.attention == "none":
+            attention = None
+        elif config.attention == "additive":
+            attention = layers.AdditiveAttention(config.units)
+        else:
+            attention = layers.MultiplicativeAttention(config.attention)
+        decoder = models.Decoder(
+            reader(len(self.target), bidirectional=False),
+            attention,
+            config.input_feeding,
+            tied=config.tied,
+            dropout=config.dropout,
+        )
+        model = models.EncoderDecoder(
+            reader(len(self.source), config.bidirectional),
+            decoder,
+            config.dropout,
+            config.scheduled_sampling,
+            config.sampling_steps,
+        )
+        model.build({"source": (None, None), "target": (None, None)})
+        return model
+
+    def objective(self) -> Objective:
+        return Objective(
+            loss=self._smoothed_nats,
+            step_metrics=[],
+            monitor="bleu",
+            mode="max",
+            panels=(("loss",), ("val_perplexity",), ("val_bleu",)),
+        )
+
+    def _smoothed_nats(self, model, targets, logits):
+        """Computes `-Σ_w q(w) log P(w)`, where q has a share of label smoothing everywhere."""
+        nats = language_model.token_nats(targets, logits)  # [batch, time]
+        share = self.config.label_smoothing
+        if not share:
+            return nats
+        of_target = tf.gather(logits, targets, batch_dims=2)  # [batch, time]
+        return nats + share * (of_target - tf.reduce_mean(logits, axis=-1))
+
+    def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
+        """Translates the sources, and scores the translations that are given."""
+        score, translate = self._functions(model)
+        nats, tokens = 0.0, 0
+        batches = self.batches(self.encoded(examples))
+        for inputs, following, weights in batching.full_batches(batches, self.config.batch_size):
+            counted = weights.numpy()
+            nats -= float(
+                np.sum(score(inputs["source"], inputs["target"], following) * counted, dtype=float)
+            )
+            tokens += int(counted.sum())
+        sources, references = (
+            [text for batch in examples.batch(1024) for text in batch[side].numpy().tolist()]
+            for side in ("source", "target")
+        )
+        if not np.isfinite(nats):
+            raise UserError("the model's answers are not numbers any more: lower learning_rate")
+        written = self._translated(translate, sources)
+        sources, references = (
+            [text.decode("utf-8", "replace") for text in texts] for texts in (sources, references)
+        )
+        metrics = translation_metrics.scores(written, references)
+        metrics["perplexity"] = float(np.exp(min(nats / tokens, 700)))
+        told = "  ".join(
+            f"{name} {signature}" for name, signature in translation_metrics.signatures().items()
+        )
+        lengths = [len(source.split()) for source in sources]
+        return Evaluation(
+            metrics=metrics,
+            report=f"{len(written):,} sentences, {tokens:,} tokens\n{told}",
+            errors=translation_metrics.worst(sources, references, written, _WORST_SHOWN),
+            outcomes=translation_metrics.bleu_by_length(written, references, lengths),
+        )
+
+    def measured(self, split: str, examples: "tf.data.Dataset") -> "tf.data.Dataset":
+        """Takes 1,000 of the training pairs: to translate all would take as long as an epoch."""
+        return examples.take(_TRAIN_MEASURED) if split == "train" else examples
+
+    def _translated(self, translate, sources: Sequence[bytes]) -> list[str]:
+        """Translates any number of texts, those of similar length together."""
+        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        written = [""] * len(sources)
+        for begin in range(0, len(order), _DECODED_AT_ONCE):
+            numbers = order[begin : begin + _DECODED_AT_ONCE]
+            texts, _ = translate(
+                tf.constant([sources[number] for number in numbers]), self.config.beam_width, 1
+            )
+            for number, text in zip(numbers, texts[:, 0].numpy(), strict=True):
+                written[number] = text.decode()
+        return written
+
+    def _functions(self, model: "keras.Model"):
+        """Returns the functions that score and translate batches, the same for the same model."""
+        if self._compiled is None or self._compiled[0] is not model:
+            ids, text = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
+            number = tf.TensorSpec([], tf.int32)
+
+            # One graph for all shapes, each of which is compiled.
+            @tf.function(input_signature=[ids] * 3, jit_compile=True, autograph=False)
+            def score(source, target, following):
+                return model.log_probabilities(source, target, following)
+
+            @tf.function(input_signature=[text, number, number], autograph=False)
+            def translate(text, beam, nbest):
+                return self._translate(model, text, beam, nbest)
+
+            self._compiled = model, score, translate
+        return self._compiled[1:]
+
+    def _translate(self, model, text, beam, nbest):
+        """Searches for the best translations.
+
+        Args:
+            model: the model.
+            text: string `[batch]`.
+            beam: how many are kept, an int32 scalar.
+            nbest: how many are given, an int32 scalar of at most `beam`.
+
+        Returns:
+            Strings `[batch, nbest]`, best first, `""` where there is none; and their
+            log-probabilities, float32 `[batch, nbest]`, -inf where there is none.
+        """
+        config, decoder = self.config, model.decoder
+        source = self._source_ids(text, config.max_length).to_tensor()  # [batch, source]
+        memory, states = model.encode(source, training=False)
+        rows, time = tf.shape(source)[0], tf.shape(source)[1]
+        attends = memory is not None
+        copies = attends and config.replace_unknown
+
+        def step(tokens, state, memory=None):
+            logits, weights, states = decoder.step(tokens, state[0], memory)
+            return logits, (states, weights) if attends else (states,)
+
+        found = decoding.beam_search(
+            step,
+            tf.fill([rows], _END),
+            (states, tf.zeros([rows, time])) if attends else (states,),
+            beam_width=beam,
+            hypotheses=nbest,
+            length=tf.minimum(_longest(tf.math.count_nonzero(source, 1)), config.max_length),
+            end=_END,
+            memory=memory,
+            attention=(lambda state: state[1]) if attends else None,
+            source_mask=memory.mask if attends else None,
+            length_penalty=config.length_penalty,
+            alpha=config.length_alpha,
+            coverage_penalty=config.coverage_penalty if attends else 0.0,
+            no_repeat_ngram=config.no_repeat_ngram,
+            forbidden=(_PAD,) if copies else (_PAD, _UNKNOWN),
+        )
+        ids, replacements = found.tokens[:, :nbest], None  # [batch, nbest, time]
+        if copies:
+            pieces = self._source_pieces(text).to_tensor()  # [batch, source]
+            replacements = tf.gather(pieces, found.attended[:, :nbest], batch_dims=1)
+        return self.target.texts(ids, replacements), found.log_probabilities[:, :nbest]
+
+    def signatures(
+        self, model: "keras.Model"
+    ) -> "dict[str, tf.types.experimental.GenericFunction]":
+        text = tf.TensorSpec([None], tf.string, name="text")
+        limit = self.config.max_length
+
+        @tf.function(input_signature=[text], autograph=False)
+        def serve(text):
+            translations, scores = self._translate(model, text, self.config.beam_width, 1)
+            return {"translation": translations, "score": scores}
+
+        @tf.function(
+            input_signature=[
+                text,
+                tf.TensorSpec([], tf.int32, name="beam"),
+                tf.TensorSpec([], tf.int32, name="nbest"),
+            ],
+            autograph=False,
+        )
+        def decode(text, beam, nbest):
+            nbest = tf.clip_by_value(nbest, 1, tf.maximum(beam, 1))
+            translations, scores = self._translate(model, text, tf.maximum(beam, 1), nbest)
+            return {"translation": translations, "score": scores}
+
+        @tf.function(
+            input_signature=[text, tf.TensorSpec([None], tf.string, name="translation")],
+            autograph=False,
+        )
+        def attention(text, translation):
+            source = self._source_ids(text, limit)  # [batch, (source)]
+            target = self.target.ids(translation)[:, : limit - 1]  # [batch, (time)]
+            ends = tf.fill([tf.shape(text)[0], 1], _END)
+            read = tf.concat([ends, target], axis=1).to_tensor()  # [batch, time]
+            weights = model.alignment(source.to_tensor(), read)  # [batch, time, source]
+            # The end is what follows the last token, and is shown as nothing.
+            pieces = self.target.pieces(translation)[:, : limit - 1]  # [batch, (time)]
+            pieces = tf.concat([pieces, tf.fill([tf.shape(text)[0], 1], "")], axis=1)
+            there = tf.sequence_mask(pieces.row_lengths(), tf.shape(weights)[1])[..., None]
+            return {
+                "source": self._source_pieces(text).to_tensor(),
+                "target": pieces.to_tensor(),
+                "weights": tf.where(there, weights, 0.0),
+            }
+
+        @tf.function(input_signature=[text], autograph=False)
+        def encode(text):
+            source = self._source_ids(text, limit).to_tensor()  # [batch, source]
+            _, states = model.encoder(source, training=False)
+            return {"vector": model.encoder.last_output(states)}
+
+        functions = {"serving_default": serve, "decode": decode, "encode": encode}
+        if self.config.attention != "none":
+            functions["attention"] = attention
+        return functions
+
+    def probe(self) -> "dict[str, dict[str, tf.Tensor]]":
+        known = self.source.texts(tf.range(3, min(len(self.source), 43))[None]).numpy()[0].decode()
+        awkward = ["", "   ", "!!!", "\u65e5\u672c\u8a9e caf\u00e9 \U0001f600", "word " * 400]
+        texts = tf.constant([known, known[::3], *awkward])
+        inputs = {
+            "serving_default": {"text": texts},
+            "decode": {"text": texts, "beam": tf.constant(3), "nbest": tf.constant(2)},
+            "encode": {"text": texts},
+            "attention": {"text": texts, "translation": texts},
+        }
+        if self.config.attention == "none":
+            del inputs["attention"]
+        return inputs
+
+    def limits(self) -> str:
+        return (
+            f"It reads and writes at most {self.config.max_length - 1:,} tokens of a text, as one "
+            "sentence, and knows the language and the subjects of its training text only. A "
+            "translation can be fluent and wrong."
+        )
+
+    def answer(
+        self, served: Any, inputs: Sequence[str], options: TranslationPredict
+    ) -> list[dict[str, Any]]:
+        if options.nbest > options.beam:
+            raise UserError(
+                f"nbest is at most beam. Received: nbest={options.nbest}, beam={options.beam}"
+            )
+        if options.attention:
+            self._require_one(inputs, served)
+        found = served.call("decode", text=list(inputs), beam=options.beam, nbest=options.nbest)
+        answers = [
+            {"translation": texts, "score": scores}
+            for texts, scores in zip(found["translation"], found["score"], strict=True)
+        ]
+        if options.attention:
+            (given,), (best, *_) = inputs, answers[0]["translation"]
+            self._draw_attention(served, given, best, options.attention)
+        return answers
+
+    def _require_one(self, inputs: Sequence[str], served: Any) -> None:
+        if len(inputs) > 1 or self._has_drawn:
+            raise UserError("attention is drawn for one sentence. Received: several")
+        if "attention" not in served.signatures:
+            raise UserError("the model has no attention to draw. Received: attention=none")
+        self._has_drawn = True
+
+    def _draw_attention(self, served: Any, given: str, written: str, file: str) -> None:
+        seen = served.call("attention", text=[given], translation=[written])
+        source, target = (
+            [piece.replace(segmentation.BLANK, " ").strip() or "(end)" for piece in seen[side][0]]
+            for side in ("source", "target")
+        )
+        picture = alignment.alignment(np.array(seen["weights"][0]), source, target)
+        try:
+            picture.savefig(file, dpi=120, format="png")
+        except OSError as error:
+            raise UserError(f"cannot write {file}: {error.strerror}") from error
+
+    def interpret(self, given: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Leaves out the places of an n-best list for which there was no translation."""
+        there = [score > -np.inf for score in answer["score"]]
+        return {
+            name: [value for value, is_there in zip(values, there, strict=True) if is_there]
+            for name, values in answer.items()
+        }
+
+    def present(self, given: str, answer: Mapping[str, Any], options: TranslationPredict) -> str:
+        shown = answer["translation"]
+        if sys.stdout.isatty():
+            shown = [printable.printable(text) for text in shown]
+        if options.nbest == 1:
+            return "".join(shown)
+        return "\n".join(
+            f"{score:.3f}\t{text}" for score, text in zip(answer["score"], shown, strict=True)
+        )
+
+    def search_space(self, hp: "keras_tuner.HyperParameters") -> TranslationConfig:
+        choice = functools.partial(self.choice, hp)
+        return dataclasses.replace(
+            self.config,
+            vocabulary_size=choice("vocabulary_size", 4_000, 8_000),
+            cell=choice("cell", "lstm", "gru"),
+            units=choice("units", 128, 256, 384),
+            num_layers=choice("num_layers", 1, 2),
+            attention=choice("attention", "additive", "general", "scaled"),
+            embedding_size=choice("embedding_size", 128, 256),
+            embedding_dropout=choice("embedding_dropout", 0.1, 0.3, 0.5),
+            dropout=choice("dropout", 0.1, 0.3, 0.5),
+            label_smoothing=choice("label_smoothing", 0.0, 0.1),
+            learning_rate=choice("learning_rate", 1e-3, 2e-3, 4e-3),
+        )
+
+    def figures(
+        self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
+    ) -> "dict[str, figure.Figure]":
+        return {"bleu_by_length": bleu_by_length.bleu_by_length({"test": evaluation.outcomes})}
+
+    @property
+    def _segmentation(self) -> "type[segmentation.Segmentation]":
+        return {
+            "subword": subwords.Subwords,
+            "word": segmentation.Words,
+            "char": segmentation.Characters,
+        }[self.config.level]
+
+
+def _longest(source):
+    """The most tokens that are written for so many that are read: a model that repeats itself must
+    come to an end."""
+    return 3 * tf.cast(source, tf.int32) + 10

@@ -1,0 +1,263 @@
+"""Translation: what is read and written, honest scores, exports that stand alone."""
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import keras_tuner
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from rnnapps import cli, serving
+from rnnapps.data.sources import from_lists
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import commented_yaml
+from rnnapps.tasks.translation import Translation, TranslationConfig
+
+SMALL = TranslationConfig(
+    level="word", units=6, embedding_size=4, batch_size=8, buckets=2, epochs=2, beam_width=3
+)
+NUMBERS = {"one": "uno", "two": "due", "three": "tre", "four": "quattro", "five": "cinque"}
+PAIRS = [
+    (f"{a} and {b}, {c}!", f"{NUMBERS[c]}: {NUMBERS[b]} e {NUMBERS[a]}.")
+    for a in NUMBERS
+    for b in NUMBERS
+    for c in NUMBERS
+]
+
+
+def splits(pairs=PAIRS):
+    source, target = zip(*pairs, strict=True)
+    return from_lists({"source": source, "target": target}, key="source", splits="60/20/20")
+
+
+def adapted(given=None, **changes):
+    task = Translation(dataclasses.replace(SMALL, **changes))
+    task.adapt((given or splits())["train"])
+    return task
+
+
+def spread(model):
+    """Weights far from each other, so that a difference cannot hide in small numbers."""
+    rng = np.random.default_rng(2)
+    for weight in model.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape))
+    return model
+
+
+def test_what_is_read_and_what_follows():
+    task = adapted()
+    inputs, following = task.encode({"source": tf.constant("two!"), "target": tf.constant("due.")})
+    two, mark = (int(task.source.ids(text)[0]) for text in ("two", "two!"[3:]))
+    assert inputs["source"].numpy().tolist()[0] == two and inputs["source"].numpy()[-1] == 2
+    assert inputs["target"].numpy().tolist() == [2, *following.numpy()[:-1]]
+    assert following.numpy()[-1] == 2 and len(following) == 3
+    reverse = adapted(reverse_source=True)
+    inputs, _ = reverse.encode({"source": tf.constant("one two"), "target": tf.constant("")})
+    assert inputs["source"].numpy().tolist() == [*reverse.source.ids("one two").numpy()[::-1], 2]
+    assert mark != two
+
+
+def test_long_and_unlike_pairs_are_left_out_of_training_and_counted(caplog):
+    caplog.set_level("INFO", "rnnapps")
+    pairs = [*PAIRS, ("one " * 70, "uno " * 70), ("two", "due " * 40)]
+    source, target = zip(*pairs, strict=True)
+    given = from_lists({"source": source, "target": target}, key="source", splits="100/0/0.001")
+    train = tf.data.Dataset.from_tensor_slices({"source": source, "target": target})
+    task = Translation(dataclasses.replace(SMALL, max_length=64))
+    task.adapt(train)
+    assert f"{len(PAIRS)} training pairs; left out are 1 longer than 64 tokens, and 1" in caplog.text
+    encoded = list(task.encoded(train, training=True))
+    assert len(encoded) == len(PAIRS)
+    batches = task.batches(task.encoded(train, training=True), epoch=0)
+    assert sum(inputs["source"].shape[0] for inputs, _, _ in batches) == len(PAIRS)
+    with pytest.raises(UserError, match=r"all training pairs are longer .* max_length=1,"):
+        adapted(given and splits(), max_length=1)
+
+
+@pytest.mark.parametrize("level", ["subword", "word", "char"])
+def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level):
+    given = splits()
+    task = adapted(given, level=level)
+    model = spread(task.build())
+    nats = tokens = 0
+    for example in given["dev"]:
+        inputs, following = task.encode(example)
+        scores = model.log_probabilities(
+            inputs["source"][None], inputs["target"][None], following[None]
+        )
+        nats -= float(tf.reduce_sum(scores))
+        tokens += following.shape[0]
+    for batch_size in (8, 3):
+        other = adapted(given, level=level, batch_size=batch_size)
+        measured = other.evaluate(model, given["dev"]).metrics
+        assert measured["perplexity"] == pytest.approx(math.exp(nats / tokens), rel=1e-4)
+
+
+def test_the_smoothed_loss_is_a_cross_entropy():
+    task = adapted(label_smoothing=0.2)
+    rng = np.random.default_rng(0)
+    logits, targets = rng.normal(size=(2, 3, 7)).astype("float32"), rng.integers(0, 7, (2, 3))
+    log_probabilities = np.array(tf.nn.log_softmax(logits))
+    wanted = np.full((2, 3, 7), 0.2 / 7)
+    np.put_along_axis(wanted, targets[..., None], 0.8 + 0.2 / 7, axis=-1)
+    expected = -(wanted * log_probabilities).sum(axis=-1)
+    found = task._smoothed_nats(None, tf.constant(targets), tf.constant(logits))
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("attention", ["none", "general"])
+def test_scores_are_the_models_own(attention):
+    task = adapted(attention=attention, replace_unknown=False, length_penalty="average")
+    model = spread(task.build())
+    texts, scores = task._translate(model, tf.constant(["one and two!", "five"]), 3, 2)
+    for row, text in enumerate(["one and two!", "five"]):
+        for place in range(2):
+            written = texts[row, place].numpy()
+            if task.target.ids(written).shape[0] > task.config.max_length - 2:
+                continue  # cut, without its end
+            inputs, following = task.encode({"source": tf.constant(text), "target": written})
+            score = model.log_probabilities(
+                inputs["source"][None], inputs["target"][None], following[None]
+            )
+            assert float(tf.reduce_sum(score)) == pytest.approx(float(scores[row, place]), rel=1e-4)
+
+
+def test_an_unknown_word_is_the_one_looked_at():
+    task = adapted()
+    model = spread(task.build())
+    # Whatever it reads, it writes an unknown word, and then the end.
+    model.decoder.bias.assign([-99.0, 60.0, 50.0, *[-99.0] * (len(task.target) - 3)])
+    texts, _ = task._translate(model, tf.constant(["Zanzibar"]), 1, 1)
+    assert set(texts.numpy()[0, 0].decode().split()) <= {"Zanzibar"}
+    without = adapted(replace_unknown=False)
+    texts, _ = without._translate(model, tf.constant(["Zanzibar"]), 1, 1)
+    assert texts.numpy()[0, 0] == b""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run folder and the version exported from it, of files in two languages."""
+    folder = tmp_path_factory.mktemp("trained")
+    for side, name in enumerate(("en", "it")):
+        text = "".join(f"{pair[side]}\n" for pair in PAIRS)
+        (folder / f"pairs.{name}").write_text(text, encoding="utf-8")
+    settings = ["--units=16", "--embedding_size=8", "--epochs=2", "--buckets=1", "--beam_width=2"]
+    argv = ["train", f"--data={folder}/pairs.en,{folder}/pairs.it", f"--out={folder}/run"]
+    argv += [f"--export={folder}/versions", "--vocabulary_size=300", *settings]
+    assert cli.main(Translation, argv=argv) == 0
+    return folder / "run", folder / "versions" / "1"
+
+
+def test_a_run_holds_what_it_should(trained):
+    run, version = trained
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert {"bleu", "bleu_lc", "chrf", "perplexity", "length_ratio"} <= set(metrics["test"])
+    assert (run / "figures" / "bleu_by_length.png").exists()
+    assert "reference" in (run / "errors_test.txt").read_text()
+    assert (version / "assets" / "source.txt").exists()
+
+
+ALONE = """
+import sys
+sys.modules["keras"] = sys.modules["rnnapps"] = None
+import tensorflow as tf
+served = tf.saved_model.load(sys.argv[1]).signatures
+texts = ["one and two, three!", "", "   ", "?!", "日本語 café 😀 مرحبا", "one " * 3000]
+one, two = tf.constant(2), tf.constant(3)
+together = served["decode"](text=tf.constant(texts), beam=two, nbest=one)
+print([text.decode() for text in together["translation"][:, 0].numpy()])
+for row, text in enumerate(texts):
+    alone = served["decode"](text=tf.constant([text]), beam=two, nbest=one)
+    assert (alone["translation"][0] == together["translation"][row]).numpy().all(), text
+    close = abs(alone["score"][0] - together["score"][row]) / (1 + abs(alone["score"][0]))
+    assert float(tf.reduce_max(tf.where(tf.math.is_finite(close), close, 0))) < 1e-5, text
+default = served["serving_default"](text=tf.constant(texts))
+assert default["translation"].shape == (6, 1) and default["score"].shape == (6, 1)
+seen = served["attention"](text=tf.constant(texts), translation=default["translation"][:, 0])
+assert abs(float(tf.reduce_sum(seen["weights"][0, 0])) - 1) < 1e-5
+assert seen["weights"].shape == (6, seen["target"].shape[1], seen["source"].shape[1])
+assert served["encode"](text=tf.constant(texts))["vector"].shape == (6, 32)
+for name, more in (("serving_default", {}), ("decode", {"beam": two, "nbest": one}), ("encode", {}),
+                   ("attention", {"translation": tf.constant([], tf.string)})):
+    for value in served[name](text=tf.constant([], tf.string), **more).values():
+        assert value.shape[0] == 0, name
+"""
+
+
+def test_the_export_stands_alone_in_a_moved_folder(trained, tmp_path):
+    moved = shutil.copytree(trained[1], tmp_path / "moved")
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ALONE, moved],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_predict_gives_n_best_and_draws_attention(trained, tmp_path, capsys):
+    _, version = trained
+    base = ["predict", f"--model={version}", "--beam=4", "--nbest=2", "one and two, three!"]
+    assert cli.main(Translation, argv=[*base, "--json", f"--attention={tmp_path}/map.png"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["translation"]) == 2 and answer["score"][0] > -np.inf
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    assert cli.main(Translation, argv=base) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("\t")[2] for line in lines] == answer["translation"]
+    for wrong, told in (
+        (["--nbest=5"], "nbest is at most beam. Received: nbest=5, beam=4"),
+        (["--attention=x.png", "two"], "attention is drawn for one sentence"),
+        ([f"--attention={tmp_path}/no/map.png"], "cannot write"),
+    ):
+        assert cli.main(Translation, argv=[*base[:3], *base[4:], *wrong]) == 2
+        assert told in capsys.readouterr().err
+
+
+def test_evaluate_measures_the_export_as_the_run_did(trained, capsys):
+    run, version = trained
+    assert cli.main(Translation, argv=["evaluate", f"--model={version}"]) == 0
+    measured = json.loads(capsys.readouterr().out.splitlines()[-1])
+    of_run = json.loads((run / "metrics.json").read_text())["test"]
+    assert measured == pytest.approx(of_run, rel=1e-5)
+
+
+def test_one_pair_can_be_learnt(tmp_path):
+    pair = ("Do you want to dance with me?", "Vuoi ballare con me?")
+    file = tmp_path / "pair.tsv"
+    file.write_text("".join(f"{pair[0]}\t{pair[1]}\n" for _ in range(8)), encoding="utf-8")
+    argv = ["train", f"--out={tmp_path}/run", f"--export={tmp_path}/versions", "--units=24"]
+    argv += [f"--{split}={file}" for split in ("data", "dev_data", "test_data")]
+    argv += ["--embedding_size=16", "--epochs=60", "--weight_average=0", "--learning_rate=0.02"]
+    assert cli.main(Translation, argv=[*argv, "--patience=60", "--level=word"]) == 0
+    served = serving.load(tmp_path / "versions" / "1")
+    assert served.predict([pair[0]])[0]["translation"] == [pair[1]]
+
+
+def test_files_that_do_not_fit(tmp_path, capsys):
+    (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a.it").write_text("uno\ndue\n")
+    argv = ["train", f"--data={tmp_path}/a.en,{tmp_path}/a.it", f"--out={tmp_path}/run"]
+    assert cli.main(Translation, argv=argv) == 2
+    told = capsys.readouterr().err
+    assert "3" in told and "2" in told and "a.it" in told and len(told.splitlines()) <= 2
+
+
+def test_search_space_starts_from_the_configuration():
+    hp = keras_tuner.HyperParameters()
+    assert Translation(SMALL).search_space(hp) == SMALL
+    assert len(hp.values) > 5
+
+
+def test_the_yaml_beside_the_script_lists_every_setting():
+    file = Path(__file__).parents[2] / "pipelines" / "translation.yaml"
+    assert file.read_text(encoding="utf-8") == commented_yaml(TranslationConfig)
