@@ -230,14 +230,27 @@ def hashed_part(key: str, shares: Sequence[float], seed: int) -> str:
     Returns:
         `"train"`, `"dev"` or `"test"`.
     """
-    if not key.isascii():
-        key = unicodedata.normalize("NFKC", key)
-    normalised = " ".join(key.lower().split())
-    digest = hashlib.blake2b(f"{seed}\n{normalised}".encode(), digest_size=8).digest()
-    point = int.from_bytes(digest, "big") / 2**64
+    point = digest(str(seed), key) / 2**64
     if point < shares[0]:
         return "train"
     return "dev" if point < shares[0] + shares[1] else "test"
+
+
+def digest(*texts: str) -> int:
+    """Makes one 64-bit number of texts; those of texts that differ are almost surely not equal.
+
+    Args:
+        *texts: The texts; case, compatibility forms and white space do not count.
+
+    Returns:
+        The number, the same on every machine.
+    """
+    normalised = (
+        " ".join((text if text.isascii() else unicodedata.normalize("NFKC", text)).lower().split())
+        for text in texts
+    )
+    hashed = hashlib.blake2b("\n".join(normalised).encode(), digest_size=8)
+    return int.from_bytes(hashed.digest(), "big")
 
 
 def _split(

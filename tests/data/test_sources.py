@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnapps.data import sources, tagged
+from rnnapps.data.formats import parallel
 from rnnapps.data.formats.conll import read_conll
 from rnnapps.data.formats.labelled import read_labelled
 from rnnapps.errors import UserError
@@ -308,6 +309,29 @@ TAGGED_BUILDER = '''
 '''
 
 
+PARALLEL_BUILDER = '''
+    """A builder of translations, as those of WMT and OPUS are; some of them lack a side."""
+    import tensorflow_datasets as tfds
+
+    class Builder(tfds.core.GeneratorBasedBuilder):
+        """Toy."""
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            features = tfds.features.Translation(languages=["de", "en"])
+            return self.dataset_info_from_configs(features=features, disable_shuffling=True)
+
+        def _split_generators(self, dl_manager):
+            return {"train": self._generate_examples([("one", "eins"), ("", ""), ("two", "")]),
+                    "validation": self._generate_examples([("three", "drei")]),
+                    "test": self._generate_examples([("four", "vier \\u2028")])}
+
+        def _generate_examples(self, pairs):
+            for number, (en, de) in enumerate(pairs):
+                yield number, {"en": en, "de": de}
+'''
+
+
 @pytest.fixture(scope="module")
 def toy_builders(tmp_path_factory):
     """A folder of TFDS builders that TFDS knows by their names."""
@@ -317,7 +341,11 @@ def toy_builders(tmp_path_factory):
         undo.callback(patch.undo)
         patch.setattr(sys, "path", [str(folder), *sys.path])
         patch.setattr(tfds.core.constants, "DATA_DIR", str(folder / "data"))
-        for name, code in (("toy_reviews", BUILDER), ("toy_entities", TAGGED_BUILDER)):
+        for name, code in (
+            ("toy_reviews", BUILDER),
+            ("toy_entities", TAGGED_BUILDER),
+            ("toy_translations", PARALLEL_BUILDER),
+        ):
             package = folder / f"rnnapps_{name}"
             package.mkdir()
             (package / "__init__.py").touch()
@@ -445,6 +473,32 @@ def test_a_tfds_feature_is_a_sequence_where_one_is_needed_and_only_there(toy_ent
     options = {**tagged_options, "fields": {"tokens": "words", "tags": "number"}}
     with pytest.raises(UserError, match="'number' of .* is not a sequence of texts or labels"):
         sources.load_all(toy_entities, **options)
+
+
+def test_tfds_translations_are_read_as_a_file_of_them_is(tmp_path, toy_builders):
+    path = tmp_path / "test.tsv"
+    path.write_text("four\tvier \u2028\n", encoding="utf-8")
+    load = functools.partial(
+        sources.load_splits,
+        "tfds:rnnapps_toy_translations",
+        read=parallel.read_parallel,
+        sample="sample_translation",
+        fields={"source": "en", "target": "de"},
+        key="source",
+        convert=parallel.from_rows,
+    )
+    with pytest.raises(UserError, match="1 bad row .*\n.*_translations train:3: an empty target"):
+        load()
+    for splits in (load(on_bad_row="skip"), load(on_bad_row="skip", test_data=str(path))):
+        found = {
+            part: [(row["source"].numpy().decode(), row["target"].numpy().decode()) for row in rows]
+            for part, rows in splits.items()
+        }
+        assert found == {
+            "train": [("one", "eins")],
+            "dev": [("three", "drei")],
+            "test": [("four", "vier \u2028")],
+        }
 
 
 def test_tagged_sentences_in_memory_are_split_as_a_file_is(tmp_path):

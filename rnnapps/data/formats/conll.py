@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 
 from rnnapps.data.formats.rows import BadRow, Row, listed, read_text_lines, require_file
-from rnnapps.data.formats.tabular import column_position
+from rnnapps.data.formats.tabular import column_position, columns_held
 from rnnapps.data.tagged import AUTO, Sentence, tagged_rows
 from rnnapps.errors import UserError
 
@@ -94,8 +94,7 @@ def _sentences(path, token_column, tag_column) -> Iterator[Sentence | BadRow]:
             if not tokens or len(text.split()) > 1:
                 continue
         if not reason and len(columns) < needed:
-            held = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
-            reason = f"{held} where {needed} are needed"
+            reason = f"{columns_held(columns)} where {needed} are needed"
         if not reason:
             token, tag = columns[token_column].strip(), columns[tag_column].strip()
             reason = None if token and tag else f"an empty {'tag' if token else 'token'}"

@@ -141,6 +141,18 @@ def column_position(path: str, column: str, columns: Sequence[str], advice: str 
     )
 
 
+def columns_held(cells: Sequence[str]) -> str:
+    """Counts a row's columns in words.
+
+    Args:
+        cells: The row.
+
+    Returns:
+        `"1 column"`, `"2 columns"`, …
+    """
+    return "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+
+
 def _csv_cells(path: str) -> Iterator[tuple[int, list[str] | BadRow]]:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
     lines = _CsvLines(path)
@@ -214,8 +226,7 @@ def _named(path, cells, fields, columns, required) -> Iterator[Row]:
         if isinstance(row, BadRow):
             yield row
         elif len(row) != width:
-            held = "1 column" if len(row) == 1 else f"{len(row)} columns"
-            held = "a blank line" if row == [""] else held
+            held = "a blank line" if row == [""] else columns_held(row)
             yield BadRow(path, line, f"{held} where {width} columns are needed")
         else:
             values = {field: row[position] for field, position in positions.items()}

@@ -1,0 +1,1 @@
+"""Generated English sentences and their Italian translations: the translation task's sample."""
