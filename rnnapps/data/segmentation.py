@@ -154,21 +154,27 @@ class Segmentation(tf.Module):
         """Gives the tokens that `ids` stand for, in their shape, with the marks of blanks."""
         return self._each(self._pieces, text)
 
-    def texts(self, ids: tf.Tensor | tf.RaggedTensor) -> tf.Tensor:
+    def texts(
+        self, ids: tf.Tensor | tf.RaggedTensor, replacements: tf.Tensor | None = None
+    ) -> tf.Tensor:
         """Writes token ids as text.
 
         Args:
             ids: integer tensor `[..., tokens]`, dense or ragged.
+            replacements: string tensor of the shape of dense ids: the token that stands where one
+                is `UNKNOWN`. Defaults to None, U+FFFD.
 
         Returns:
-            Normalised strings `[...]`. `PADDING` and `END` vanish; what is unknown is U+FFFD.
+            Normalised strings `[...]`. `PADDING` and `END` vanish.
         """
         if isinstance(ids, tf.RaggedTensor):
             ids = ids.to_tensor(self.PADDING)
-        ids = tf.convert_to_tensor(ids)
+        strings = self._strings(ids)  # [..., tokens]
+        if replacements is not None:
+            strings = tf.where(ids == self.UNKNOWN, replacements, strings)
         is_silent = (ids == self.PADDING) | (ids == self.END)
-        joined = tf.strings.reduce_join(tf.where(is_silent, "", self._strings(ids)), axis=-1)
-        return normalise(tf.strings.regex_replace(joined, BLANK, " "))  # [...]
+        joined = tf.strings.reduce_join(tf.where(is_silent, "", strings), axis=-1)  # [...]
+        return normalise(tf.strings.regex_replace(joined, BLANK, " "))
 
     def _each(self, split: Callable, text):
         """Splits texts of any shape with a function of normalised texts `[batch]`."""

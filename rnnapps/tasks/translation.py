@@ -29,7 +29,7 @@ with epy.lazy_imports():
     from matplotlib import figure
 
     from rnnapps import decoding, layers, models
-    from rnnapps.data import batching, duplicates, printable, segmentation, subwords
+    from rnnapps.data import batching, duplicates, levels, printable, segmentation
     from rnnapps.data.formats import parallel
     from rnnapps.figures import alignment, bleu_by_length
     from rnnapps.metrics import translation as translation_metrics
@@ -167,13 +167,13 @@ class Translation(Task):
             ),
             "sample": "sample_translation",
             "fields": {"source": config.source_column, "target": config.target_column},
+            "convert": parallel.from_rows,
             "on_bad_row": config.on_bad_row,
         }
 
     def check(self, splits: Splits) -> None:
         if "train" in splits and len(splits) > 1:
-            for told in duplicates.overlaps(splits).told():
-                log.info("%s", told)
+            log.info("%s", duplicates.overlaps(splits))
 
     def as_examples(self, inputs: Sequence[str]) -> "dict[str, tf.Tensor]":
         return {"source": tf.constant(inputs, tf.string)}
@@ -181,20 +181,10 @@ class Translation(Task):
     def adapt(self, train: "tf.data.Dataset") -> None:
         config = self.config
         texts = train.batch(1024)
-        kind = self._segmentation
-        learnt = {
-            "size": config.vocabulary_size,
-            "min_count": config.min_count,
-            "lowercase": config.lowercase,
-        }
-        if config.joint:
-            both = texts.map(lambda batch: tf.concat([batch["source"], batch["target"]], 0))
-            self.source = self.target = kind.learn(both, **learnt)
-        else:
-            self.source, self.target = (
-                kind.learn(texts.map(lambda batch, side=side: batch[side]), **learnt)
-                for side in ("source", "target")
-            )
+        try:
+            self._learn_tokens(texts)
+        except ValueError as error:
+            raise UserError(f"vocabulary_size is too small: {error}") from error
         pairs = collections.Counter()
         for batch in texts:
             lengths = (
@@ -233,13 +223,27 @@ class Translation(Task):
             self.plan,
         )
 
+    def _learn_tokens(self, texts: "tf.data.Dataset") -> None:
+        config = self.config
+        learn = functools.partial(
+            levels.LEVELS[config.level].learn,
+            size=config.vocabulary_size,
+            min_count=config.min_count,
+            lowercase=config.lowercase,
+        )
+        if config.joint:
+            both = texts.map(lambda batch: tf.concat([batch["source"], batch["target"]], 0))
+            self.source = self.target = learn(both)
+        else:
+            self.source = learn(texts.map(lambda batch: batch["source"]))
+            self.target = learn(texts.map(lambda batch: batch["target"]))
+
     @staticmethod
     def _fits(source, target, config: TranslationConfig):
         """Whether training takes a pair of these lengths; numbers, or tensors."""
-        longer, shorter = (max, min) if isinstance(source, int) else (tf.maximum, tf.minimum)
-        return (longer(source, target) <= config.max_length) & (
-            longer(source, target) <= config.max_ratio * shorter(source, target)
-        )
+        larger, smaller = (max, min) if isinstance(source, int) else (tf.maximum, tf.minimum)
+        longer, shorter = larger(source, target), smaller(source, target)
+        return (longer <= config.max_length) & (longer / shorter <= config.max_ratio)
 
     def state(self) -> Mapping[str, bytes]:
         return {
@@ -250,7 +254,7 @@ class Translation(Task):
 
     def restore(self, directory: Path) -> None:
         self.source, self.target = (
-            self._segmentation.load(directory / name, self.config.lowercase)
+            levels.LEVELS[self.config.level].load(directory / name, self.config.lowercase)
             for name in ("source.txt", "target.txt")
         )
         self.plan = batching.Plan.load(directory / "length_counts.txt", **self.plan_sizes())
@@ -430,7 +434,7 @@ class Translation(Task):
         return self._compiled[1:]
 
     def _translate(self, model, text, beam, nbest):
-        """Searches for the best translations.
+        """Writes the best translations.
 
         Args:
             model: the model.
@@ -442,24 +446,34 @@ class Translation(Task):
             Strings `[batch, nbest]`, best first, `""` where there is none; and their
             log-probabilities, float32 `[batch, nbest]`, -inf where there is none.
         """
+        source = self._source_ids(text, self.config.max_length).to_tensor()  # [batch, source]
+        found = self._search(model, source, beam, nbest)
+        replacements = None
+        if self._copies:
+            pieces = self._source_pieces(text).to_tensor()  # [batch, source]
+            replacements = tf.gather(pieces, found.attended, batch_dims=1)  # [batch, nbest, time]
+        return self.target.texts(found.tokens, replacements), found.log_probabilities
+
+    def _search(self, model, source, beam, nbest) -> "decoding.Hypotheses":
+        """Searches for the best translations of ids, int32 `[batch, source]`."""
         config, decoder = self.config, model.decoder
-        source = self._source_ids(text, config.max_length).to_tensor()  # [batch, source]
         memory, states = model.encode(source, training=False)
         rows, time = tf.shape(source)[0], tf.shape(source)[1]
         attends = memory is not None
-        copies = attends and config.replace_unknown
 
         def step(tokens, state, memory=None):
             logits, weights, states = decoder.step(tokens, state[0], memory)
             return logits, (states, weights) if attends else (states,)
 
-        found = decoding.beam_search(
+        # A model that repeats itself must come to an end, whatever else is in the batch.
+        longest = 3 * tf.math.count_nonzero(source, 1, dtype=tf.int32) + 10  # [batch]
+        return decoding.beam_search(
             step,
             tf.fill([rows], _END),
             (states, tf.zeros([rows, time])) if attends else (states,),
             beam_width=beam,
             hypotheses=nbest,
-            length=tf.minimum(_longest(tf.math.count_nonzero(source, 1)), config.max_length),
+            length=tf.minimum(longest, config.max_length),
             end=_END,
             memory=memory,
             attention=(lambda state: state[1]) if attends else None,
@@ -468,13 +482,13 @@ class Translation(Task):
             alpha=config.length_alpha,
             coverage_penalty=config.coverage_penalty if attends else 0.0,
             no_repeat_ngram=config.no_repeat_ngram,
-            forbidden=(_PAD,) if copies else (_PAD, _UNKNOWN),
+            forbidden=(_PAD,) if self._copies else (_PAD, _UNKNOWN),
         )
-        ids, replacements = found.tokens[:, :nbest], None  # [batch, nbest, time]
-        if copies:
-            pieces = self._source_pieces(text).to_tensor()  # [batch, source]
-            replacements = tf.gather(pieces, found.attended[:, :nbest], batch_dims=1)
-        return self.target.texts(ids, replacements), found.log_probabilities[:, :nbest]
+
+    @property
+    def _copies(self) -> bool:
+        """Whether words that are not known are taken from the source."""
+        return self.config.replace_unknown and self.config.attention != "none"
 
     def signatures(
         self, model: "keras.Model"
@@ -628,17 +642,3 @@ class Translation(Task):
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
     ) -> "dict[str, figure.Figure]":
         return {"bleu_by_length": bleu_by_length.bleu_by_length({"test": evaluation.outcomes})}
-
-    @property
-    def _segmentation(self) -> "type[segmentation.Segmentation]":
-        return {
-            "subword": subwords.Subwords,
-            "word": segmentation.Words,
-            "char": segmentation.Characters,
-        }[self.config.level]
-
-
-def _longest(source):
-    """The most tokens that are written for so many that are read: a model that repeats itself must
-    come to an end."""
-    return 3 * tf.cast(source, tf.int32) + 10
