@@ -97,6 +97,8 @@ def characters(text: tf.Tensor) -> tf.RaggedTensor:
 class Segmentation(tf.Module):
     """A way to write texts as token ids, and the tokens that it knows.
 
+    `END` stands behind a text that is written, and before its first token.
+
     Args:
         lowercase: whether texts are lower-cased first. Defaults to False.
     """
@@ -163,14 +165,18 @@ class Segmentation(tf.Module):
         Returns:
             Normalised strings `[...]`. `PADDING` and `END` vanish; what is unknown is U+FFFD.
         """
-        if isinstance(ids, tf.RaggedTensor):
-            ids = ids.to_tensor(self.PADDING)
-        ids = tf.convert_to_tensor(ids)
-        is_silent = (ids == self.PADDING) | (ids == self.END)
-        joined = tf.strings.reduce_join(tf.where(is_silent, "", self._strings(ids)), axis=-1)
-        return normalise(tf.strings.regex_replace(joined, BLANK, " "))  # [...]
+        with tf.device("CPU:0"):
+            if isinstance(ids, tf.RaggedTensor):
+                ids = ids.to_tensor(self.PADDING)
+            ids = tf.convert_to_tensor(ids)
+            is_silent = (ids == self.PADDING) | (ids == self.END)
+            strings = tf.where(is_silent, "", self._strings(ids))  # [..., tokens]
+            joined = tf.strings.reduce_join(strings, axis=-1)  # [...]
+            return normalise(tf.strings.regex_replace(joined, BLANK, " "))
 
-    def _each(self, split: Callable, text):
+    def _each(
+        self, split: Callable, text: tf.Tensor | tf.RaggedTensor
+    ) -> tf.Tensor | tf.RaggedTensor:
         """Splits texts of any shape with a function of normalised texts `[batch]`."""
         # Strings live on the CPU, and so does what is made of them here.
         with tf.device("CPU:0"):
