@@ -97,6 +97,8 @@ def characters(text: tf.Tensor) -> tf.RaggedTensor:
 class Segmentation(tf.Module):
     """A way to write texts as token ids, and the tokens that it knows.
 
+    `END` stands behind a text that is written, and before its first token.
+
     Args:
         lowercase: whether texts are lower-cased first. Defaults to False.
     """
@@ -167,16 +169,20 @@ class Segmentation(tf.Module):
         Returns:
             Normalised strings `[...]`. `PADDING` and `END` vanish.
         """
-        if isinstance(ids, tf.RaggedTensor):
-            ids = ids.to_tensor(self.PADDING)
-        strings = self._strings(ids)  # [..., tokens]
-        if replacements is not None:
-            strings = tf.where(ids == self.UNKNOWN, replacements, strings)
-        is_silent = (ids == self.PADDING) | (ids == self.END)
-        joined = tf.strings.reduce_join(tf.where(is_silent, "", strings), axis=-1)  # [...]
-        return normalise(tf.strings.regex_replace(joined, BLANK, " "))
+        with tf.device("CPU:0"):
+            if isinstance(ids, tf.RaggedTensor):
+                ids = ids.to_tensor(self.PADDING)
+            ids = tf.convert_to_tensor(ids)
+            strings = self._strings(ids)  # [..., tokens]
+            if replacements is not None:
+                strings = tf.where(ids == self.UNKNOWN, replacements, strings)
+            is_silent = (ids == self.PADDING) | (ids == self.END)
+            joined = tf.strings.reduce_join(tf.where(is_silent, "", strings), axis=-1)  # [...]
+            return normalise(tf.strings.regex_replace(joined, BLANK, " "))
 
-    def _each(self, split: Callable, text):
+    def _each(
+        self, split: Callable, text: tf.Tensor | tf.RaggedTensor
+    ) -> tf.Tensor | tf.RaggedTensor:
         """Splits texts of any shape with a function of normalised texts `[batch]`."""
         # Strings live on the CPU, and so does what is made of them here.
         with tf.device("CPU:0"):

@@ -193,24 +193,32 @@ class Subwords(Segmentation):
         row_splits = tf.gather(ids.row_splits, first_words)  # [batch + 1]
         return tf.RaggedTensor.from_row_splits(ids.values, row_splits, validate=False)
 
+    # A function, since the lists of a loop do not work outside a graph.
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def _ids_of(self, words: tf.Tensor) -> tf.RaggedTensor:
         """The ids of words `[words]`, the longest first: ragged `[words, (tokens)]`."""
-        spelt = _Spelt(words)
-        ids = self._ids_before(spelt)  # [characters, longest]
-        widths = self._best_widths(spelt, tf.gather(self._scores, ids))  # [characters]
-        is_last = _last_of_pieces(spelt, widths)  # [characters]
+        with tf.device("CPU:0"):  # a function knows nothing of the device outside it
+            spelt = _Spelt(words)
+            ids = self._ids_before(spelt)  # [characters, longest]
+            widths = self._best_widths(spelt, tf.gather(self._scores, ids))  # [characters]
+            is_last = _last_of_pieces(spelt, widths)  # [characters]
+            column = self._longest - widths
+            ids = tf.gather_nd(ids, tf.stack([tf.range(spelt.size), column], 1))  # [characters]
+            ids = tf.where(is_last, ids, self.PADDING)
+            ids = self._with_bytes(ids, spelt.characters)  # [characters, 4]
+            is_token = ids != self.PADDING
+            counts = tf.cumsum(tf.math.count_nonzero(is_token, 1))  # [characters]
+            row_splits = tf.gather(tf.concat([[0], counts], 0), spelt.splits)  # [words + 1]
+            tokens = tf.gather_nd(ids, tf.where(is_token))  # [tokens]
+            return tf.RaggedTensor.from_row_splits(tokens, row_splits, validate=False)
 
-        index = tf.stack([tf.range(spelt.size), self._longest - widths], 1)
-        ids = tf.gather_nd(ids, index)  # [characters]
-        in_bytes = tf.cast(tf.io.decode_raw(spelt.characters, tf.uint8, fixed_length=4), tf.int32)
-        in_bytes = tf.where(in_bytes > 0, in_bytes + self._FIRST_BYTE, 0)  # [characters, 4]
-        ids = tf.where((ids == self.UNKNOWN)[:, None], in_bytes, ids[:, None] * [1, 0, 0, 0])
-        is_token = (ids > 0) & is_last[:, None]  # [characters, 4]
-        counts = tf.cumsum(tf.math.count_nonzero(is_token, 1))  # [characters]
-        row_splits = tf.gather(tf.concat([[0], counts], 0), spelt.splits)  # [words + 1]
-        tokens = tf.gather_nd(ids, tf.where(is_token))  # [tokens]
-        return tf.RaggedTensor.from_row_splits(tokens, row_splits, validate=False)
+    def _with_bytes(self, ids: tf.Tensor, characters: tf.Tensor) -> tf.Tensor:
+        """Writes unknown characters as bytes: ids `[characters]` to `[characters, 4]`, padded."""
+        # No byte of a text is 0, so that a 0 is where a character has no more of them.
+        in_bytes = tf.cast(tf.io.decode_raw(characters, tf.uint8, fixed_length=4), tf.int32)
+        in_bytes = tf.where(in_bytes > 0, in_bytes + self._FIRST_BYTE, self.PADDING)
+        alone = ids[:, None] * [1, 0, 0, 0]  # [characters, 4]
+        return tf.where((ids == self.UNKNOWN)[:, None], in_bytes, alone)
 
     def _ids_before(self, spelt: "_Spelt") -> tf.Tensor:
         """The pieces that end with each character, int32 `[characters, longest]`, longest first.
