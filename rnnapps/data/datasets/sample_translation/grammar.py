@@ -116,7 +116,7 @@ PRONOUNS = (ME, YOU, HIM, HER, US, THEM)
 OWN = {ME: "my", YOU: "your", HIM: "his", HER: "her", US: "our", THEM: "their"}
 
 # What goes together: what one can do, hopes to do and has to do, is kept from by duties, finds an
-# effort, does to an end; what is a condition of something else; what one does when in some state.
+# effort, does to an end and enjoys; what is a condition of something else; what one does when in some state.
 FAVOURS = ("help", "come", "go", "leave", "open", "buy", "see", "call", "give")
 HOPES = ("see", "buy", "find", "go", "come", "return", "leave", "call")
 TASKS = (
@@ -127,6 +127,7 @@ DUTIES = ("come", "go", "leave", "help", "call")
 EFFORTS = ("work", "dance", "sing", "swim", "go", "come", "clean", "read", "play", "talk")
 MEANS = ("go", "come", "buy", "take", "look for", "study", "call", "work", "leave", "talk")
 CONDITIONS = ("arrive", "come", "return", "leave", "go", "call", "help", "see")
+JOYS = ("find", "buy", "see", "dance", "sing", "swim", "eat", "read", "talk", "return")
 BURDENS = ("tired", "ill", "sad", "hungry", "thirsty", "in a hurry")
 HABITS = {
     "hungry": ("eat",),
@@ -137,6 +138,7 @@ HABITS = {
     "tired": ("sleep", "read", "drink"),
     "ill": ("sleep", "drink", "read"),
 }
+# Where a thing is, and the kind of thing that it is in, on or under.
 BEARS = {"in": "holds", "on": "bears", "under": "bears"}
 
 
@@ -358,8 +360,10 @@ class Writer:
             wants = self._chance(0.75)
             second = self._modal(again, WANT, False) if wants else self._needing(again)
         else:
-            first = self._state(subject, ("happy", "sad"))
-            second = self._deed(again, "past")
+            mood = self._choose(("happy", "sad"))
+            first, is_loss = self._state(subject, (mood,)), mood == "sad" and self._chance(0.4)
+            negated, names = (False, ("lose",)) if is_loss else (mood == "sad", JOYS)
+            second = self._deed(again, "past", negated=negated, names=names)
         return Joined("because", first, second)
 
     def _contrast(self, subject: Phrase) -> Joined:
@@ -449,16 +453,16 @@ class Writer:
         kind = self._choose(
             ("deed",) * 8
             + ("modal",) * 5
-            + ("state", "state", "have", "need", "like", "like", "be")
+            + ("state", "state", "know", "have", "need", "like", "like", "be")
         )
         if kind == "modal":
             modals = (WANT, WANT, CAN, HAVE_TO, HAVE_TO, HOPE)
             return self._modal(subject, self._choose(modals), negated)
         if kind == "state":
             return self._state(subject, is_plain=is_plain)
-        elif kind == "have":
+        if kind == "have":
             return self._having(subject)
-        elif kind == "know":
+        if kind == "know":
             clause = self._knowing(subject)
         elif kind == "need":
             clause = self._needing(subject)
@@ -595,10 +599,8 @@ class Writer:
     # Verbs with what belongs to them
 
     def _verb(self, subject: Phrase, tense: str, names: Sequence[str] = ()) -> Verb:
-        verbs = [VERBS.get(name) or FIXED[name] for name in names] or [
-            *VERBS.values(),
-            *FIXED.values(),
-        ]
+        verbs = [VERBS.get(name) or FIXED[name] for name in names]
+        verbs = verbs or [*VERBS.values(), *FIXED.values()]
         return self._new(
             [
                 verb
@@ -660,7 +662,7 @@ class Writer:
         noun = self._noun(*sorted(verb.objects - {"kin"}))
         word = noun.english[0]
         determiners = ("the", "the", "a", "a", "this", "own", "own", "number")
-        if noun.kinds & {"ride", "instrument", "person"} or word in ("kitchen", "radio"):
+        if noun.kinds & {"ride", "instrument", "person"} or word == "kitchen":
             determiners = ("the",)
         elif "mass" in noun.kinds:
             determiners = ("all",) if "heard" in noun.kinds else ("", "", "", "the")
