@@ -116,7 +116,8 @@ PRONOUNS = (ME, YOU, HIM, HER, US, THEM)
 OWN = {ME: "my", YOU: "your", HIM: "his", HER: "her", US: "our", THEM: "their"}
 
 # What goes together: what one can do, hopes to do and has to do, is kept from by duties, finds an
-# effort, does to an end and enjoys; what is a condition of something else; what one does when in some state.
+# effort, does to an end and enjoys; what is a condition of something else, keeps one from it, and
+# is done when in some state.
 FAVOURS = ("help", "come", "go", "leave", "open", "buy", "see", "call", "give")
 HOPES = ("see", "buy", "find", "go", "come", "return", "leave", "call")
 TASKS = (
