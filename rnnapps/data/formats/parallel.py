@@ -48,8 +48,8 @@ def read_parallel(
             such column; of two files, one has more lines.
     """
     paths = listed(os.fspath(path))
-    columns = [str(source_column), str(target_column)]
-    if columns[0] == columns[1] or "0" in columns:
+    columns = [_number_or_name(str(column)) for column in (source_column, target_column)]
+    if columns[0] == columns[1] or 0 in columns:
         raise UserError(
             "sentences and translations are in two different columns, which are counted from 1. "
             f"Received: source_column={source_column}, target_column={target_column}"
@@ -83,10 +83,10 @@ def from_rows(rows: Callable[[], Iterator[Row]], place: str) -> Iterator[Row]:
             yield _pair([place] * 2, number, [row[side] for side in SIDES])
 
 
-def _read_table(path: str, columns: Sequence[str]) -> Iterator[Row]:
+def _read_table(path: str, columns: Sequence[int | str]) -> Iterator[Row]:
     lines, header = read_text_lines(path), []
     line, text, reason = 0, "", None
-    if not all(map(_is_number, columns)):
+    if any(isinstance(column, str) for column in columns):
         line, text, reason = next(lines, (0, "", None))
         if line == 0:
             raise UserError(f"{path} is empty")
@@ -109,12 +109,14 @@ def _read_table(path: str, columns: Sequence[str]) -> Iterator[Row]:
         raise UserError(f"{path} holds no pairs" if num_headers else f"{path} is empty")
 
 
-def _read_aligned(paths: Sequence[str], columns: Sequence[str]) -> Iterator[Row]:
+def _read_aligned(paths: Sequence[str], columns: Sequence[int | str]) -> Iterator[Row]:
     names = [os.path.splitext(path.removesuffix(".gz"))[1].removeprefix(".") for path in paths]
     files = ",".join(paths)
     positions = [_position(files, column, names) for column in columns]
     if max(positions) > 1:
-        raise UserError(f"{files} are two columns. Received: columns {' and '.join(columns)}")
+        raise UserError(
+            f"{files} are two columns. Received: columns {' and '.join(map(str, columns))}"
+        )
     paths = [paths[position] for position in positions]
     streams = [_decoded(path) for path in paths]
     has_pairs = False
@@ -150,9 +152,11 @@ def _pair(paths: Sequence[str], line: int, texts: Sequence[str]) -> Row:
     return dict(zip(SIDES, texts, strict=True))
 
 
-def _position(path: str, column: str, names: Sequence[str], advice: str = "") -> int:
-    return int(column) - 1 if _is_number(column) else column_position(path, column, names, advice)
+def _position(path: str, column: int | str, names: Sequence[str], advice: str = "") -> int:
+    if isinstance(column, int):
+        return column - 1
+    return column_position(path, column, names, advice)
 
 
-def _is_number(column: str) -> bool:
-    return column.isascii() and column.isdigit()
+def _number_or_name(column: str) -> int | str:
+    return int(column) if column.isascii() and column.isdigit() else column

@@ -73,7 +73,8 @@ def _question(question: Question) -> list[str]:
         return ["who", *_statement(clause)]
     auxiliary, bare, _, rest = _verb(clause)
     often = clause.frequency.english if clause.frequency else ""
-    return [question.word, auxiliary, _phrase(clause.subject), often, bare, rest]
+    denied = "not" if clause.negated else ""
+    return [question.word, auxiliary, _phrase(clause.subject), denied, often, bare, rest]
 
 
 def _there(there: There) -> list[str]:

@@ -97,8 +97,14 @@ from rnnapps.data.datasets.sample_translation.meaning import (
 
 SPLIT_SIZES = {"train": 15_000, "dev": 1_000, "test": 1_000}
 
-# English words a sentence, from and to.
-BANDS = ((2, 5), (6, 10), (11, 15), (16, 20), (21, 25))
+# English words a sentence, from and to, and how many clauses are likely to have as many.
+BANDS = {
+    (2, 5): (1,),
+    (6, 10): (1, 1, 1, 2),
+    (11, 15): (1, 2, 2, 2, 2),
+    (16, 20): (2, 3, 3),
+    (21, 25): (3, 4),
+}
 
 # A word of dev or test stands in so many sentences of train at least.
 KNOWN_FROM = 20
@@ -109,14 +115,20 @@ HELD_OUT = ("Do you want to dance with me?", "Vuoi ballare con me?")
 PRONOUNS = (ME, YOU, HIM, HER, US, THEM)
 OWN = {ME: "my", YOU: "your", HIM: "his", HER: "her", US: "our", THEM: "their"}
 
-# What goes together: what one can do and hopes to do, is kept from by duties, finds an effort, does
-# to an end, and is a condition of something else.
+# What goes together: what one can do, hopes to do and has to do, is kept from by duties, finds an
+# effort, does to an end and enjoys; what is a condition of something else, keeps one from it, and
+# is done when in some state.
 FAVOURS = ("help", "come", "go", "leave", "open", "buy", "see", "call", "give")
 HOPES = ("see", "buy", "find", "go", "come", "return", "leave", "call")
+TASKS = (
+    *("work", "read", "write", "study", "speak", "open", "clean", "take", "buy", "help", "call"),
+    *("give", "go", "come", "leave", "return", "find"),
+)
 DUTIES = ("come", "go", "leave", "help", "call")
 EFFORTS = ("work", "dance", "sing", "swim", "go", "come", "clean", "read", "play", "talk")
 MEANS = ("go", "come", "buy", "take", "look for", "study", "call", "work", "leave", "talk")
 CONDITIONS = ("arrive", "come", "return", "leave", "go", "call", "help", "see")
+JOYS = ("find", "buy", "see", "dance", "sing", "swim", "eat", "read", "talk", "return")
 BURDENS = ("tired", "ill", "sad", "hungry", "thirsty", "in a hurry")
 HABITS = {
     "hungry": ("eat",),
@@ -127,6 +139,7 @@ HABITS = {
     "tired": ("sleep", "read", "drink"),
     "ill": ("sleep", "drink", "read"),
 }
+# Where a thing is, and the kind of thing that it is in, on or under.
 BEARS = {"in": "holds", "on": "bears", "under": "bears"}
 
 
@@ -167,14 +180,14 @@ def splits() -> dict[str, list[Pair]]:
     >>> len(train)
     15000
     """
-    writer = _Writer(random.Random("rnnapps sample translation 1.0.0"))
+    writer, bands = Writer(random.Random("rnnapps sample translation 1.0.0")), list(BANDS)
     seen = {_key(HELD_OUT[0])}
     counts: Counter[str] = Counter()
     result: dict[str, list[Pair]] = {}
     for split, size in SPLIT_SIZES.items():
         pairs = result[split] = []
         while len(pairs) < size:
-            drawn = writer.pair(BANDS[len(pairs) % len(BANDS)])
+            drawn = writer.pair(bands[len(pairs) % len(bands)])
             key, used = _key(drawn.source), words(drawn)
             is_known = split == "train" or all(counts[word] >= KNOWN_FROM for word in used)
             if key not in seen and is_known:
@@ -205,34 +218,47 @@ def _key(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-class _Writer:
-    """Draws sentences whose words go together; in one, no word is drawn twice without need."""
+# Who or what is asked for: masculine, as chi and che cosa are.
+_ASKED = Gap(2, "m", False)
+
+
+def _pronoun_for(subject: Phrase) -> Phrase:
+    """What stands for a subject in the next clause."""
+    if isinstance(subject, Pronoun):
+        return subject
+    if subject.plural:
+        return THEM
+    return HER if subject.gender == "f" else HIM
+
+
+class Writer:
+    """Draws sentences whose words go together; in one, no word is drawn twice without need.
+
+    Args:
+        rng: The source of chance.
+    """
 
     def __init__(self, rng: random.Random):
         self._rng = rng
-        self._drawn: set[str | Noun | Verb] = set()
+        self._drawn: set[str | Noun | Verb | Adverbial] = set()
 
     def pair(self, band: tuple[int, int]) -> Pair:
-        """Draws a pair whose source has as many words as the band says."""
+        """Draws a pair.
+
+        Args:
+            band: One of `BANDS`: how many words the source may have.
+
+        Returns:
+            A sentence, which may have come before, and its translation.
+        """
         while True:
             self._drawn.clear()
-            drawn = pair(self._sentence(band[1]))
-            if band[0] <= drawn.source.count(" ") + 1 <= band[1]:
-                return drawn
+            sentence = self._sentence(self._choose(BANDS[band]))
+            source = english.text(sentence)
+            if band[0] <= source.count(" ") + 1 <= band[1]:
+                return Pair(source, italian.text(sentence))
 
-    def _sentence(self, longest: int) -> Sentence:
-        """Draws a sentence that is not unlikely to have about so many words."""
-        num_clauses = self._choose(
-            (1,)
-            if longest <= 5
-            else (1, 1, 1, 2)
-            if longest <= 10
-            else (1, 2, 2, 2, 2)
-            if longest <= 15
-            else (2, 3, 3)
-            if longest <= 20
-            else (3, 4)
-        )
+    def _sentence(self, num_clauses: int) -> Sentence:
         if num_clauses > 1:
             return self._joined(num_clauses)
         return self._question() if self._chance(0.45) else self._single()
@@ -251,9 +277,7 @@ class _Writer:
         """Whether somebody wants to do something with others."""
         subject = self._choose((YOU, YOU, YOU, YOU, self._asked()))
         verbs = [
-            verb
-            for verb in VERBS.values()
-            if {"with"} & verb.places and "infinitive" in verb.tenses
+            verb for verb in VERBS.values() if "with" in verb.places and "infinitive" in verb.tenses
         ]
         verb = self._new([*verbs, *FIXED.values()])
         action = self._action(subject, verb, "infinitive", times=self._chance(0.2))
@@ -337,8 +361,10 @@ class _Writer:
             wants = self._chance(0.75)
             second = self._modal(again, WANT, False) if wants else self._needing(again)
         else:
-            first = self._state(subject, ("happy", "sad"))
-            second = self._deed(again, "past")
+            mood = self._choose(("happy", "sad"))
+            first, is_loss = self._state(subject, (mood,)), mood == "sad" and self._chance(0.4)
+            negated, names = (False, ("lose",)) if is_loss else (mood == "sad", JOYS)
+            second = self._deed(again, "past", negated=negated, names=names)
         return Joined("because", first, second)
 
     def _contrast(self, subject: Phrase) -> Joined:
@@ -428,16 +454,16 @@ class _Writer:
         kind = self._choose(
             ("deed",) * 8
             + ("modal",) * 5
-            + ("state", "state", "have", "need", "like", "like", "be")
+            + ("state", "state", "know", "have", "need", "like", "like", "be")
         )
         if kind == "modal":
             modals = (WANT, WANT, CAN, HAVE_TO, HAVE_TO, HOPE)
             return self._modal(subject, self._choose(modals), negated)
         if kind == "state":
             return self._state(subject, is_plain=is_plain)
-        elif kind == "have":
+        if kind == "have":
             return self._having(subject)
-        elif kind == "know":
+        if kind == "know":
             clause = self._knowing(subject)
         elif kind == "need":
             clause = self._needing(subject)
@@ -482,7 +508,7 @@ class _Writer:
     ) -> Clause:
         if negated is None:
             negated = modal in (WANT, CAN) and self._chance(0.25)
-        names = names or {CAN: FAVOURS, HOPE: HOPES}.get(modal, ())
+        names = names or {CAN: FAVOURS, HOPE: HOPES, HAVE_TO: TASKS}.get(modal, ())
         verb = self._verb(subject, "infinitive", names)
         action = self._action(subject, verb, "infinitive", negated)
         return Clause(subject, action, modal=modal, negated=negated)
@@ -574,10 +600,8 @@ class _Writer:
     # Verbs with what belongs to them
 
     def _verb(self, subject: Phrase, tense: str, names: Sequence[str] = ()) -> Verb:
-        verbs = [VERBS.get(name) or FIXED[name] for name in names] or [
-            *VERBS.values(),
-            *FIXED.values(),
-        ]
+        verbs = [VERBS.get(name) or FIXED[name] for name in names]
+        verbs = verbs or [*VERBS.values(), *FIXED.values()]
         return self._new(
             [
                 verb
@@ -605,7 +629,7 @@ class _Writer:
             return Action(verb, given, receiver)
         groups = sorted(verb.places - {"with", "only"})
         if groups and (groups[0] in ("to", "for", "from", "sea") or self._chance(0.35)):
-            place = self._choose(PLACES[self._choose(groups)])
+            place = self._new(PLACES[self._choose(groups)])
         if "only" in verb.places or "with" in verb.places and self._chance(0.35):
             companion = self._other(subject, PRONOUNS)
         if times is None:
@@ -620,7 +644,7 @@ class _Writer:
         options = TIMES[tense]
         if negated:
             options = [time for time in options if not re.search("ago|days", time.english)]
-        time = self._choose(options)
+        time = self._new(options)
         if re.match("on |tomorrow|yesterday$", time.english) and self._chance(0.25):
             return time, self._choose(HOURS)
         return (time,)
@@ -639,7 +663,7 @@ class _Writer:
         noun = self._noun(*sorted(verb.objects - {"kin"}))
         word = noun.english[0]
         determiners = ("the", "the", "a", "a", "this", "own", "own", "number")
-        if noun.kinds & {"ride", "instrument", "person"} or word in ("kitchen", "radio"):
+        if noun.kinds & {"ride", "instrument", "person"} or word == "kitchen":
             determiners = ("the",)
         elif "mass" in noun.kinds:
             determiners = ("all",) if "heard" in noun.kinds else ("", "", "", "the")
@@ -753,7 +777,7 @@ class _Writer:
         if not verbs:
             return None
         subject = self._choose((ME, YOU, US, self._name(), self._name()))
-        return Clause(subject, Action(self._choose(verbs), gap), "past")
+        return Clause(subject, Action(self._new(verbs), gap), "past")
 
     # Chance
 
@@ -769,16 +793,3 @@ class _Writer:
 
     def _chance(self, probability: float) -> bool:
         return self._rng.random() < probability
-
-
-# Who or what is asked for: masculine, as chi and che cosa are.
-_ASKED = Gap(2, "m", False)
-
-
-def _pronoun_for(subject: Phrase) -> Phrase:
-    """What stands for a subject in the next clause."""
-    if isinstance(subject, Pronoun):
-        return subject
-    if subject.plural:
-        return THEM
-    return HER if subject.gender == "f" else HIM

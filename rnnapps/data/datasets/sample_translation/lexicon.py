@@ -70,6 +70,9 @@ def _nouns(text: str) -> dict[str, Noun]:
     return nouns
 
 
+# English and Italian, singular and plural; gender; kinds. What is of the kinds thing, fair, adult,
+# fame, large, animal, food, drink, story or tale may have the adjectives of that kind; the others
+# are what verbs have as objects, and what holds things (in it) or bears them (on it).
 NOUNS = _nouns("""
 boy/boys ragazzo/ragazzi m person
 girl/girls ragazza/ragazze f person fair
@@ -208,7 +211,10 @@ _TENSES = {"P": "present", "N": "progressive", "W": "past", "F": "future", "I": 
 
 
 def _verbs(text: str) -> dict[str, Verb]:
-    """Lines of: English forms, Italian ones, tenses, what is its object, where it is done."""
+    """Lines of: English forms, Italian ones, tenses, what is its object, where it is done.
+
+    Among the places are also "with", for what may be done with others, and "only" for what must.
+    """
     verbs = {}
     for line in text.strip().splitlines():
         english, italian, tenses, objects, places = (part.split() for part in line.split("|"))
