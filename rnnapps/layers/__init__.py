@@ -6,6 +6,7 @@ from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell
 from rnnapps.layers.crf import CRF, CRFAccuracy, CRFLoss
 from rnnapps.layers.pooling import SequencePooling
 from rnnapps.layers.recurrent import GRU, LSTM, RNN, Elman, Jordan
+from rnnapps.layers.softmax_nats import softmax_nats
 from rnnapps.layers.stack import recurrent_stack
 
 __all__ = [
@@ -27,4 +28,5 @@ __all__ = [
     "MultiplicativeAttention",
     "SequencePooling",
     "recurrent_stack",
+    "softmax_nats",
 ]

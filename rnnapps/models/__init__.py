@@ -1,6 +1,7 @@
 """The blocks that tasks are built from."""
 
 from rnnapps.models.acceptor import Acceptor
+from rnnapps.models.before_softmax import BeforeSoftmax
 from rnnapps.models.bridge import Bridge
 from rnnapps.models.carried_state import CarriedState
 from rnnapps.models.character_encoder import CharacterEncoder
@@ -17,6 +18,7 @@ from rnnapps.models.unknown_words import UnknownWords
 
 __all__ = [
     "Acceptor",
+    "BeforeSoftmax",
     "Bridge",
     "CarriedState",
     "CharacterEncoder",

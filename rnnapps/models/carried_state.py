@@ -30,7 +30,7 @@ class CarriedState(keras.Model):
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
-        Logits, `[batch_size, time, vocabulary_size]`.
+        What stands before the softmax, `[batch_size, time, features]`, as the decoder's `hidden`.
 
     Example:
 
@@ -69,18 +69,18 @@ class CarriedState(keras.Model):
         tokens, reset = inputs["tokens"], ops.cast(inputs["reset"], "bool")
         states = [ops.convert_to_tensor(state) for state in self.states]
         if self.stride is None:
-            logits, states = self._read(tokens, reset, states, training)
+            hidden, states = self._read(tokens, reset, states, training)
             self._carry(states)
-            return logits
+            return hidden
         first, states = self._read(
             tokens[:, : self.stride], reset[:, : self.stride], states, training
         )
         self._carry(states)
         rest, _ = self._read(tokens[:, self.stride :], reset[:, self.stride :], states, training)
-        return ops.concatenate([first, rest], axis=1)  # [batch, time, vocabulary_size]
+        return ops.concatenate([first, rest], axis=1)  # [batch, time, features]
 
     def _read(self, tokens, reset, states, training):
-        return self.model.decoder(tokens, initial_state=states, reset=reset, training=training)
+        return self.model.decoder.hidden(tokens, states, reset, training=training)
 
     def _carry(self, states):
         for kept, state in zip(self.states, states, strict=True):

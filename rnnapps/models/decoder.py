@@ -7,6 +7,7 @@ from keras import ops
 from keras.src import backend
 
 from rnnapps.layers.attention import Attention, Memory
+from rnnapps.layers.softmax_nats import softmax_nats
 from rnnapps.models.text_encoder import TextEncoder
 
 
@@ -137,11 +138,27 @@ class Decoder(keras.layers.Layer):
 
     def call(self, ids, initial_state=None, reset=None, memory=None, training=None):
         """Reads the ids and predicts what follows each of them."""
+        hidden, states = self.hidden(ids, initial_state, reset, memory, training)
+        return self.logits(hidden), states
+
+    def hidden(self, ids, initial_state=None, reset=None, memory=None, training=None):
+        """Reads the ids, and stops before the softmax; `logits` and `nats` go on.
+
+        Args:
+            ids: As for the call, and so are the others.
+            initial_state: As for the call.
+            reset: As for the call.
+            memory: As for the call.
+            training: As for the call.
+
+        Returns:
+            Float tensor, `[batch, time, output_size]`, and the list of final states.
+        """
         outputs, _, states = self.read(ids, initial_state, reset, memory, training)
         dropped = self.dropout_layer(outputs, training=training)
         if training:
             self._regularize(outputs, dropped)
-        return self._logits(dropped), states
+        return dropped, states
 
     def read(self, ids, initial_state=None, reset=None, memory=None, training=None):
         """Reads the ids without predicting.
@@ -182,7 +199,7 @@ class Decoder(keras.layers.Layer):
         """
         vectors = self.encoder.embed(ids[:, None])[:, 0]  # [batch, embedding_size]
         outputs, weights, states = self._step(vectors, states, memory)
-        return self._logits(outputs[:, None])[:, 0], weights, states
+        return self.logits(outputs[:, None])[:, 0], weights, states
 
     def _step(self, vectors, states, memory, training=None):
         """Takes a step for embeddings, `[batch, embedding_size]`."""
@@ -234,13 +251,34 @@ class Decoder(keras.layers.Layer):
         outputs, weights = ops.split(outputs, [self.encoder.output_size], axis=-1)
         return outputs, weights, list(states)
 
-    def _logits(self, outputs):
+    def logits(self, hidden):
+        """Scores all words, in float32: `[batch, time, vocabulary_size]` for what `hidden` gave."""
         if not self.tied:
-            return self.output_layer(outputs)  # [batch, time, vocabulary_size]
+            return self.output_layer(hidden)
         if self.projection is not None:
-            outputs = self.projection(outputs)  # [batch, time, embedding_size]
-        embeddings = ops.cast(ops.transpose(self.encoder.embedding.embeddings), "float32")
-        return ops.matmul(ops.cast(outputs, "float32"), embeddings) + self.bias
+            hidden = self.projection(hidden)  # [batch, time, embedding_size]
+        words = ops.cast(ops.transpose(self.encoder.embedding.embeddings), "float32")
+        return ops.matmul(ops.cast(hidden, "float32"), words) + self.bias
+
+    def nats(self, hidden, targets, label_smoothing: float = 0.0):
+        """Computes the loss of what really follows, faster than from all `logits`.
+
+        Args:
+            hidden: What `hidden` gave.
+            targets: Integer tensor, `[batch, time]`.
+            label_smoothing: As for `softmax_nats`. Default: 0.
+
+        Returns:
+            `-log P(target)`, or with label smoothing the cross entropy, float32 `[batch, time]`.
+        """
+        if self.tied:
+            if self.projection is not None:
+                hidden = self.projection(hidden)  # [batch, time, embedding_size]
+            words, bias = self.encoder.embedding.embeddings, self.bias
+        else:
+            words, bias = ops.transpose(self.output_layer.kernel), self.output_layer.bias
+        hidden, words = ops.cast(hidden, "float32"), ops.cast(words, "float32")
+        return softmax_nats(hidden, words, bias, targets, label_smoothing)
 
     def _regularize(self, outputs, dropped):
         """Adds the penalties; padded outputs are zero and count little, as in the original."""

@@ -89,13 +89,17 @@ class EncoderDecoder(keras.Model):
 
     def call(self, inputs, training=None):
         """Reads the source and predicts what follows each target token."""
+        return self.decoder.logits(self.hidden(inputs, training))
+
+    def hidden(self, inputs, training=None):
+        """Reads as the call does, and stops before the softmax; see `Decoder.hidden`."""
         source, target = inputs["source"], inputs["target"]
         memory, states = self.encode(source, training)
         reading = {"initial_state": states, "memory": memory, "training": training}
         if training and self.scheduled_sampling:
             logits, _ = self.decoder(target, **reading)
             target = self._sampled(target, ops.stop_gradient(logits))
-        return self.decoder(target, **reading)[0]
+        return self.decoder.hidden(target, **reading)[0]
 
     def encode(self, source, training=None):
         """Reads the source.

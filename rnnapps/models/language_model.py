@@ -46,6 +46,10 @@ class LanguageModel(keras.Model):
         """Returns the logits."""
         return self.decoder(ids, training=training)[0]
 
+    def hidden(self, ids, training=None):
+        """Reads as the call does, and stops before the softmax; see `Decoder.hidden`."""
+        return self.decoder.hidden(ids, training=training)[0]
+
     def step(self, ids, states):
         """Takes one step.
 
@@ -73,7 +77,7 @@ class LanguageModel(keras.Model):
             and the list of final states.
         """
         logits, states = self.decoder(ids, initial_state=initial_state, reset=reset, training=False)
-        nats = token_nats(targets, logits)
+        nats = keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)
         return -ops.where(ops.not_equal(targets, 0), nats, ops.zeros_like(nats)), states
 
     def get_config(self) -> dict:
@@ -88,8 +92,3 @@ class LanguageModel(keras.Model):
         """Makes a model from the constructor's arguments."""
         decoder = keras.saving.deserialize_keras_object(config["decoder"])
         return cls(**{**config, "decoder": decoder})
-
-
-def token_nats(targets, logits):
-    """Computes `-log softmax(logits)[target]`, float32 in the shape of the targets."""
-    return keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)

@@ -35,7 +35,6 @@ with epy.lazy_imports():
     from rnnapps.data import batching, printable, stream, text
     from rnnapps.data.formats import plain_text
     from rnnapps.figures import token_losses
-    from rnnapps.models import language_model
 
 log = logging.getLogger("rnnapps")
 
@@ -275,7 +274,7 @@ class LanguageModel(Task):
 
     def trained(self, model: "keras.Model") -> "keras.Model":
         if not self._is_stream:
-            return model
+            return models.BeforeSoftmax(model)
         config = self.config
         stride = config.window if config.window_overlap else None
         carried = models.CarriedState(model, config.batch_size, stride)
@@ -285,7 +284,7 @@ class LanguageModel(Task):
 
     def objective(self) -> Objective:
         return Objective(
-            loss=lambda model, targets, logits: language_model.token_nats(targets, logits),
+            loss=lambda model, targets, hidden: model.decoder.nats(hidden, targets),
             step_metrics=[],
             monitor="perplexity",
             mode="min",

@@ -33,7 +33,6 @@ with epy.lazy_imports():
     from rnnapps.data.formats import parallel
     from rnnapps.figures import alignment, bleu_by_length
     from rnnapps.metrics import translation as translation_metrics
-    from rnnapps.models import language_model
 
 log = logging.getLogger("rnnapps")
 
@@ -353,23 +352,19 @@ class Translation(Task):
         model.build({"source": (None, None), "target": (None, None)})
         return model
 
+    def trained(self, model: "keras.Model") -> "keras.Model":
+        return models.BeforeSoftmax(model)
+
     def objective(self) -> Objective:
         return Objective(
-            loss=self._smoothed_nats,
+            loss=lambda model, targets, hidden: model.decoder.nats(
+                hidden, targets, self.config.label_smoothing
+            ),
             step_metrics=[],
             monitor="bleu",
             mode="max",
             panels=(("loss",), ("val_perplexity",), ("val_bleu",)),
         )
-
-    def _smoothed_nats(self, model, targets, logits):
-        """Computes `-Σ_w q(w) log P(w)`, where q has a share of label smoothing everywhere."""
-        nats = language_model.token_nats(targets, logits)  # [batch, time]
-        share = self.config.label_smoothing
-        if not share:
-            return nats
-        of_target = tf.gather(logits, targets, batch_dims=2)  # [batch, time]
-        return nats + share * (of_target - tf.reduce_mean(logits, axis=-1))
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         """Translates the sources, and scores the translations that are given."""

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from rnnapps.models import CarriedState, Decoder, LanguageModel, SequenceEncoder, TextEncoder
-from rnnapps.models.language_model import token_nats
 
 IDS = np.array([[5, 2, 7, 3, 8, 0], [1, 2, 3, 4, 5, 6], [9, 0, 0, 0, 0, 0]], "int32")
 OPTIONS = {
@@ -141,6 +140,23 @@ def test_log_probabilities_are_the_chain_rule():
     assert model.log_probabilities(ids[:, :0], targets[:, :0])[0].shape == (3, 0)
 
 
+@pytest.mark.parametrize("options", [{}, {"tied": True, "units": 3}, {"tied": True}], ids=str)
+def test_the_loss_is_that_of_the_logits(options):
+    layer = decoder(cell="gru", **options)
+    targets = np.pad(IDS[:, 1:], [(0, 0), (0, 1)])
+    weights = [weight.value for weight in layer.trainable_weights]
+    with tf.GradientTape(persistent=True) as tape:
+        nats = layer.nats(layer.hidden(IDS)[0], targets)
+        expected = keras.losses.sparse_categorical_crossentropy(
+            targets, layer(IDS)[0], from_logits=True
+        )
+        one, other = tf.reduce_sum(nats), tf.reduce_sum(expected)
+    np.testing.assert_allclose(nats, expected, rtol=1e-5, atol=1e-6)
+    for ours, plain in zip(tape.gradient(one, weights), tape.gradient(other, weights), strict=True):
+        ours, plain = map(tf.convert_to_tensor, (ours, plain))
+        np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-5)
+
+
 def test_round_trips(tmp_path):
     layer = decoder(
         num_layers=2, tied=True, dropout=0.1, variational=True, word_dropout=0.1,
@@ -176,35 +192,39 @@ def window(start, size, reset_at=()):
     return {"tokens": TEXT[:, start : start + size], "reset": reset}
 
 
-def gradients(model, inputs, targets, weights):
+def gradients(model, inputs, targets, weights, decoder):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(token_nats(targets, model(inputs, training=True)) * weights)
+        nats = decoder.nats(model(inputs, training=True), targets)
+        loss = tf.reduce_sum(nats * weights)
     variables = [variable.value for variable in model.trainable_variables]
     return [tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, variables)]
 
 
 def test_windows_carry_the_state_on():
     model = carried()
-    whole = model.model(TEXT[:, :24])
+    whole = model.model.hidden(TEXT[:, :24])
     parts = [np.array(model(window(start, 6, [0]))) for start in range(0, 24, 6)]
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-5)
     # Where a text begins, the row begins anew, in the middle of a window too.
     anew = [np.array(model(window(start, 6, [0, 9]))) for start in range(0, 24, 6)]
     anew = np.concatenate(anew, axis=1)
-    np.testing.assert_allclose(anew[:, 9:], model.model(TEXT[:, 9:24]), atol=1e-5)
+    np.testing.assert_allclose(anew[:, 9:], model.model.hidden(TEXT[:, 9:24]), atol=1e-5)
     np.testing.assert_allclose(anew[:, :9], whole[:, :9], atol=1e-5)
 
 
 def test_one_window_as_long_as_the_text_is_full_bptt():
     model = carried()
     targets, weights = TEXT[:, 1:], np.ones((2, 24), "float32")
-    ours = gradients(model, window(0, 24, [0]), targets, weights)
+    decoder = model.model.decoder
+    ours = gradients(model, window(0, 24, [0]), targets, weights, decoder)
 
     def plain(inputs, training):
-        return model.model(inputs["tokens"], training=training)
+        return model.model.hidden(inputs["tokens"], training=training)
 
     plain.trainable_variables = model.trainable_variables
-    for one, other in zip(ours, gradients(plain, window(0, 24), targets, weights), strict=True):
+    for one, other in zip(
+        ours, gradients(plain, window(0, 24), targets, weights, decoder), strict=True
+    ):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -214,16 +234,17 @@ def test_the_gradient_runs_back_k2_steps_while_k1_are_new():
     new = np.zeros((2, k2), "float32")
     new[:, k2 - k1 :] = 1
     model(window(0, k2, [0]))
-    ours = gradients(model, window(k1, k2), TEXT[:, k1 + 1 : k1 + k2 + 1], new)
+    decoder = model.model.decoder
+    ours = gradients(model, window(k1, k2), TEXT[:, k1 + 1 : k1 + k2 + 1], new, decoder)
     inner = model.model
     _, states = inner.decoder(TEXT[:, :k1])
     states = [tf.stop_gradient(state) for state in states]
 
     def cut(inputs, training):
-        return inner.decoder(inputs["tokens"], initial_state=states, training=training)[0]
+        return inner.decoder.hidden(inputs["tokens"], states, training=training)[0]
 
     cut.trainable_variables = model.trainable_variables
-    expected = gradients(cut, window(k1, k2), TEXT[:, k1 + 1 : k1 + k2 + 1], new)
+    expected = gradients(cut, window(k1, k2), TEXT[:, k1 + 1 : k1 + k2 + 1], new, decoder)
     for one, other in zip(ours, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
     # And the state that is carried on is that after another k1.

@@ -101,18 +101,6 @@ def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level)
         assert measured["perplexity"] == pytest.approx(math.exp(nats / tokens), rel=1e-4)
 
 
-def test_the_smoothed_loss_is_a_cross_entropy():
-    task = adapted(label_smoothing=0.2)
-    rng = np.random.default_rng(0)
-    logits, targets = rng.normal(size=(2, 3, 7)).astype("float32"), rng.integers(0, 7, (2, 3))
-    log_probabilities = np.array(tf.nn.log_softmax(logits))
-    wanted = np.full((2, 3, 7), 0.2 / 7)
-    np.put_along_axis(wanted, targets[..., None], 0.8 + 0.2 / 7, axis=-1)
-    expected = -(wanted * log_probabilities).sum(axis=-1)
-    found = task._smoothed_nats(None, tf.constant(targets), tf.constant(logits))
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("attention", ["none", "general"])
 def test_scores_are_the_models_own(attention):
     task = adapted(attention=attention, length_penalty="average")
