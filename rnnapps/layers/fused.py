@@ -196,6 +196,10 @@ class Trace(NamedTuple):
 
 def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout):
     """Returns the outputs, the final states, and what `_backward` takes if that is to be kept."""
+    # A loop needs to know of all tensors what it knows of the states that it carries.
+    for tensor in (inputs, mask, reset, dropout):
+        if tensor is not None:
+            tensor.set_shape([states[0].shape[0], *[None] * (tensor.shape.rank - 1)])
     batch, time = _size(inputs, 0), _size(inputs, 1)
     num_groups = _num_groups(batch, mask is not None, compiled)
     blocks = _num_blocks(time)
