@@ -62,7 +62,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     mark; or a character."""
     lowercase: bool = False
     """Whether both sides are read, and written, in small letters."""
-    vocabulary_size: PositiveInt = 8_000
+    vocabulary_size: PositiveInt = 6_000
     """The largest number of known tokens of a side."""
     joint: bool = False
     """Whether both sides share one vocabulary."""
@@ -95,7 +95,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """Whether the output shares the weights of the decoder's embedding."""
     embedding_dropout: Share = 0.3
     """The share of the values of a token's vector that is dropped in training."""
-    dropout: Share = 0.3
+    dropout: Share = 0.4
     """The share of values dropped between layers, of the encoder's outputs and before the output in
     training."""
     label_smoothing: Share = 0.1
@@ -118,8 +118,9 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """No run of so many tokens is written twice; 0 allows it."""
     replace_unknown: bool = True
     """Whether a word that is not known is written as the source token looked at most."""
-    epochs: PositiveInt = 20
-    """The largest number of passes over the training pairs."""
+    epochs: PositiveInt | Literal["auto"] = "auto"
+    """The largest number of passes over the training pairs; `auto`: 5 for the sample, otherwise
+    30."""
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
 
@@ -195,7 +196,10 @@ class Translation(Task):
         if max_length == "auto":
             longest = max(map(max, pairs))
             max_length = min(max(longest, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        config = dataclasses.replace(config, max_length=max_length)
+        epochs = config.epochs
+        if epochs == "auto":
+            epochs = 5 if config.data == "sample" else 30
+        config = dataclasses.replace(config, max_length=max_length, epochs=epochs)
         long = sum(count for pair, count in pairs.items() if max(pair) > max_length)
         kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
         lengths = collections.Counter()
@@ -628,14 +632,14 @@ class Translation(Task):
         choice = functools.partial(self.choice, hp)
         return dataclasses.replace(
             self.config,
-            vocabulary_size=choice("vocabulary_size", 4_000, 8_000),
+            vocabulary_size=choice("vocabulary_size", 4_000, 6_000, 8_000),
             cell=choice("cell", "lstm", "gru"),
             units=choice("units", 128, 256, 384),
             num_layers=choice("num_layers", 1, 2),
             attention=choice("attention", "additive", "general", "scaled"),
             embedding_size=choice("embedding_size", 128, 256),
-            embedding_dropout=choice("embedding_dropout", 0.1, 0.3, 0.5),
-            dropout=choice("dropout", 0.1, 0.3, 0.5),
+            embedding_dropout=choice("embedding_dropout", 0.1, 0.3),
+            dropout=choice("dropout", 0.2, 0.4),
             label_smoothing=choice("label_smoothing", 0.0, 0.1),
             learning_rate=choice("learning_rate", 1e-3, 2e-3, 4e-3),
         )
