@@ -1,6 +1,6 @@
 """The recurrent mathematics as Keras layers: cells, sequence layers, stacks, attention, a CRF."""
 
-from rnnapps.layers.attention import AdditiveAttention, Memory, MultiplicativeAttention
+from rnnapps.layers.attention import AdditiveAttention, MultiplicativeAttention
 from rnnapps.layers.bidirectional import Bidirectional
 from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell
 from rnnapps.layers.crf import CRF, CRFAccuracy, CRFLoss
@@ -24,7 +24,6 @@ __all__ = [
     "Jordan",
     "JordanCell",
     "LSTMCell",
-    "Memory",
     "MultiplicativeAttention",
     "SequencePooling",
     "recurrent_stack",

@@ -36,9 +36,9 @@ def softmax_nats(features, words, bias, targets, label_smoothing: float = 0.0):
 
     Example:
 
-    >>> h, E = np.zeros((2, 3), "float32"), np.zeros((4, 3), "float32")
-    >>> softmax_nats(h, E, np.zeros(4, "float32"), np.array([1, 3])).numpy() / np.log(4)
-    array([1., 1.], dtype=float32)
+    >>> h, E, b = (keras.ops.zeros(shape) for shape in ((2, 3), (4, 3), (4,)))
+    >>> keras.ops.exp(softmax_nats(h, E, b, [1, 3])).numpy().round(4)
+    array([4., 4.], dtype=float32)
     """
     if keras.backend.backend() == "tensorflow":
         return _on_tensorflow(features, words, bias, targets, label_smoothing)

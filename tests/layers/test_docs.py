@@ -13,7 +13,16 @@ from rnnapps import layers
 
 PAGE = Path(__file__).parents[2] / "docs" / "equations.md"
 CELLS = (layers.LSTMCell(1), layers.GRUCell(1))
-MODULES = ("bidirectional", "cells", "crf", "pooling", "recurrent", "stack")
+MODULES = (
+    "attention",
+    "bidirectional",
+    "cells",
+    "crf",
+    "pooling",
+    "recurrent",
+    "softmax_nats",
+    "stack",
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -95,7 +95,7 @@ from rnnapps.data.datasets.sample_translation.meaning import (
     There,
 )
 
-SPLIT_SIZES = {"train": 15_000, "dev": 1_000, "test": 1_000}
+SPLIT_SIZES = {"train": 10_000, "dev": 500, "test": 1_000}
 
 # English words a sentence, from and to, and how many clauses are likely to have as many.
 BANDS = {
