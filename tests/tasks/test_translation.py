@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from rnnapps import cli, serving
+from rnnapps import cli, training
 from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import commented_yaml
@@ -88,7 +88,8 @@ def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level)
     task = adapted(given, level=level)
     model = spread(task.build())
     nats = tokens = 0
-    for example in given["dev"]:
+    dev = given["dev"].take(5)
+    for example in dev:
         inputs, following = task.encode(example)
         scores = model.log_probabilities(
             inputs["source"][None], inputs["target"][None], following[None]
@@ -96,8 +97,8 @@ def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level)
         nats -= float(tf.reduce_sum(scores))
         tokens += following.shape[0]
     for batch_size in (8, 3):
-        other = adapted(given, level=level, batch_size=batch_size)
-        measured = other.evaluate(model, given["dev"]).metrics
+        other = adapted(given, level=level, batch_size=batch_size, beam_width=1, buckets=1)
+        measured = other.evaluate(model, dev).metrics
         assert measured["perplexity"] == pytest.approx(math.exp(nats / tokens), rel=1e-4)
 
 
@@ -219,15 +220,16 @@ def test_evaluate_measures_the_export_as_the_run_did(trained, capsys):
 
 
 def test_one_pair_can_be_learnt(tmp_path):
-    pair = ("Do you want to dance with me?", "Vuoi ballare con me?")
-    file = tmp_path / "pair.tsv"
-    file.write_text("".join(f"{pair[0]}\t{pair[1]}\n" for _ in range(64)), encoding="utf-8")
-    argv = ["train", f"--out={tmp_path}/run", f"--export={tmp_path}/versions", "--units=24"]
-    argv += [f"--{split}={file}" for split in ("data", "dev_data", "test_data")]
-    argv += ["--embedding_size=16", "--batch_size=8", "--weight_average=0.9", "--level=word"]
-    assert cli.main(Translation, argv=[*argv, "--epochs=20", "--learning_rate=0.01"]) == 0
-    served = serving.load(tmp_path / "versions" / "1")
-    assert served.predict([pair[0]])[0]["translation"] == [pair[1]]
+    pair = {"source": ["Do you want to dance with me?"], "target": ["Vuoi ballare con me?"]}
+    one = tf.data.Dataset.from_tensor_slices(pair)
+    config = dataclasses.replace(
+        SMALL, units=24, embedding_size=16, buckets=1, epochs=8, learning_rate=0.02,
+        weight_average=0.9, embedding_dropout=0.0, dropout=0.0,
+    )  # fmt: skip
+    task = Translation(config)
+    learnt = training.learn(task, tmp_path / "run", {"train": one.repeat(128), "dev": one})
+    texts, _ = task._translate(learnt.model, tf.constant(pair["source"]), 3, 1)
+    assert [text.decode() for text in texts[0].numpy()] == pair["target"]
 
 
 def test_files_that_do_not_fit(tmp_path, capsys):
