@@ -1,6 +1,7 @@
 """Language models: honest scores, streams that go on, and text that is written."""
 
 import dataclasses
+import gzip
 import itertools
 import json
 import math
@@ -13,11 +14,13 @@ import keras_tuner
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_datasets as tfds
 
 from rnnapps import cli, serving, training
 from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
 from rnnapps.learner import Learner
+from rnnapps.models import mixture_log_probabilities, mixture_weights
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
@@ -198,6 +201,47 @@ def test_dynamic_evaluation_learns_behind_what_it_scores_and_leaves_the_model_as
     alone = adapted(dataclasses.replace(SMALL, dynamic_rate=0.5), lines())
     with pytest.raises(UserError, match="from a stream only. Received: dynamic_rate=0.5"):
         alone.token_nats(model, splits["test"])
+
+
+def test_three_models_are_mixed_token_by_token():
+    splits = lines()
+    task = adapted(SMALL, splits)
+    scores = {"dev": [], "test": []}
+    for seed in range(3):
+        model = spread(task.build())
+        noise = np.random.default_rng(seed).normal(size=len(task.vocabulary))
+        model.decoder.output_layer.bias.assign(noise)
+        for split, of_models in scores.items():
+            of_models.append(-task.token_nats(model, splits[split]))
+    weights = mixture_weights(scores["dev"])
+    assert sum(weights) == pytest.approx(1)
+    mixed = -mixture_log_probabilities(scores["dev"], weights).mean()
+    assert mixed < min(-of_model.mean() for of_model in scores["dev"])
+    expected = np.log(sum(w * np.exp(s) for w, s in zip(weights, scores["test"], strict=True)))
+    found = mixture_log_probabilities(scores["test"], weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.skipif("RNNAPPS_DATA" not in os.environ, reason="RNNAPPS_DATA names no real data")
+def test_tiny_shakespeare_of_tfds(tmp_path, monkeypatch):
+    """The real builder, whose download is in its cache already."""
+    from tensorflow_datasets.core.download import resource
+
+    builder = tfds.builder("tiny_shakespeare", data_dir=tmp_path)
+    ((url, info),) = builder.url_infos.items()
+    cached = tmp_path / "downloads" / resource.get_dl_fname(url, info.checksum)
+    cached.parent.mkdir()
+    given = Path(os.environ["RNNAPPS_DATA"]) / "lm" / "tinyshakespeare.txt.gz"
+    cached.write_bytes(gzip.decompress(given.read_bytes()))
+    resource.write_info_file(url, cached, "tiny_shakespeare", "input.txt", info)
+    monkeypatch.setattr(tfds, "builder", lambda name: builder)
+    task = LanguageModel(dataclasses.replace(STREAM, data="tfds:tiny_shakespeare"))
+    splits = task.load()
+    texts = [b"".join(row["text"].numpy() for row in splits[split]) for split in splits]
+    assert b"".join(texts) == cached.read_bytes()
+    assert [len(text) for text in texts] == [1_003_854, 55_770, 55_770]
+    task.adapt(splits["train"])
+    assert len(task.vocabulary) == 68  # 65 characters and three tokens of no text
 
 
 @pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
