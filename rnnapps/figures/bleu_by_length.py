@@ -16,6 +16,6 @@ def bleu_by_length(groups: Mapping[str, Mapping[str, float]]) -> Figure:
     axes = figure.subplots()
     for name, of_model in groups.items():
         axes.plot(list(of_model), list(of_model.values()), "o-", label=name)
-    axes.set(xlabel="words of the source", ylabel="BLEU", ylim=(0, None))
+    axes.set(xlabel="tokens of the source", ylabel="BLEU", ylim=(0, None))
     axes.legend()
     return figure

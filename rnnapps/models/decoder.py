@@ -248,7 +248,10 @@ class Decoder(keras.layers.Layer):
             mask=self.encoder.compute_mask(ids),
             zero_output_for_mask=True,
         )
-        outputs, weights = ops.split(outputs, [self.encoder.output_size], axis=-1)
+        size = self.encoder.output_size
+        weights = outputs[..., size:]  # [batch, time, source]
+        # How many positions the source has, and so the outputs' last axis, may not be known.
+        outputs = ops.reshape(outputs[..., :size], (*ops.shape(ids), size))
         return outputs, weights, list(states)
 
     def logits(self, hidden):

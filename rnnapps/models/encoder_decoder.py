@@ -84,7 +84,12 @@ class EncoderDecoder(keras.Model):
         self.bridge.build(states_shape)
         if self.scheduled_sampling:
             self.steps_taken = self.add_weight(
-                shape=(), initializer="zeros", dtype="float32", trainable=False, name="steps_taken"
+                shape=(),
+                initializer="zeros",
+                dtype="float32",
+                trainable=False,
+                autocast=False,
+                name="steps_taken",
             )
 
     def call(self, inputs, training=None):
@@ -116,8 +121,8 @@ class EncoderDecoder(keras.Model):
         states = [self.dropout_layer(state, training=training) for state in states]
         started = self.bridge(states)
         if self.decoder.input_feeding:
-            fed = ops.zeros((ops.shape(started[0])[0], self.decoder.state_sizes[-1]))
-            started = [*started, fed]
+            shape = (ops.shape(started[0])[0], self.decoder.state_sizes[-1])
+            started = [*started, ops.zeros(shape, started[0].dtype)]
         if self.decoder.attention is None:
             return None, started
         outputs = self.dropout_layer(outputs, training=training)
@@ -156,7 +161,9 @@ class EncoderDecoder(keras.Model):
         """Puts the decoder's own tokens in the place of some that are given."""
         grown = ops.minimum(self.steps_taken / self.sampling_steps, 1.0)
         self.steps_taken.assign(self.steps_taken + 1)
-        own = ops.cast(ops.argmax(logits[:, :-1], axis=-1), target.dtype)  # [batch, time - 1]
+        # Never padding, which is id 0.
+        own = ops.argmax(logits[:, :-1, 1:], axis=-1) + 1  # [batch, time - 1]
+        own = ops.cast(own, target.dtype)
         drawn = keras.random.uniform(ops.shape(own), seed=self.seed_generator)
         replaced = (drawn < self.scheduled_sampling * grown) & (target[:, 1:] != 0)
         later = ops.where(replaced, own, target[:, 1:])  # [batch, time - 1]

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import logging
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -44,13 +45,29 @@ _WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
 
 @dataclasses.dataclass(frozen=True)
 class TranslationData(DataConfig):
-    """Where pairs of sentences come from, and how they are read."""
+    """Where pairs of sentences come from, how they are read, and how translations are searched."""
 
     source_column: str = "1"
     """The column of a TSV that holds what is translated: its number, counted from 1, or its name,
     which the first line then tells; of a TFDS data set the feature."""
     target_column: str = "2"
     """The column that holds the translation, likewise."""
+    beam_width: PositiveInt = 5
+    """Translations that are kept in decoding."""
+    length_penalty: Literal["none", "average", "gnmt"] = "gnmt"
+    """How translations of different lengths are compared: by log-probability as it is, by token, or
+    divided by ((5 + length) / 6) ^ length_alpha (Wu et al. 2016)."""
+    length_alpha: NonNegativeFloat = 1.0
+    """The exponent of `gnmt`."""
+    coverage_penalty: NonNegativeFloat = 0.0
+    """How much it counts against a translation that source tokens were not looked at (Wu et al.
+    2016)."""
+    min_length: NonNegativeInt = 0
+    """Tokens that a translation has at least, its end among them."""
+    no_repeat_ngram: NonNegativeInt = 0
+    """No run of so many tokens is written twice; 0 allows it."""
+    replace_unknown: bool = True
+    """Whether a word that is not known is written as the source token looked at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +82,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     vocabulary_size: PositiveInt = 6_000
     """The largest number of known tokens of a side."""
     joint: bool = False
-    """Whether both sides share one vocabulary."""
+    """Whether both sides share one vocabulary; each has vectors of its own."""
     min_count: PositiveInt = 1
     """How often a word or character must occur in the training text to be known."""
     max_length: PositiveInt | Literal["auto"] = "auto"
@@ -74,6 +91,10 @@ class TranslationConfig(TrainingConfig, TranslationData):
     max_ratio: PositiveFloat = 9.0
     """Training leaves out pairs of which one side has more than so many times the other's
     tokens."""
+    max_growth: PositiveFloat | Literal["auto"] = "auto"
+    """Tokens that are written are at most so many times those that are read, and 10, so that a
+    model that repeats itself comes to an end; `auto`: as few as let all training pairs be written.
+    """
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
     embedding_size: PositiveInt = 256
@@ -96,28 +117,14 @@ class TranslationConfig(TrainingConfig, TranslationData):
     embedding_dropout: Share = 0.3
     """The share of the values of a token's vector that is dropped in training."""
     dropout: Share = 0.4
-    """The share of values dropped between layers, of the encoder's outputs and before the output in
-    training."""
+    """The share of values dropped between layers, of the encoder's outputs and final states, and
+    before the output in training."""
     label_smoothing: Share = 0.1
     """The share of the probability that training gives to all tokens alike."""
     scheduled_sampling: Share = 0.0
     """The share of tokens that training comes to read as the model would have written them."""
     sampling_steps: PositiveInt = 10_000
     """Training steps over which that share grows from 0."""
-    beam_width: PositiveInt = 5
-    """Translations that are kept in decoding."""
-    length_penalty: Literal["none", "average", "gnmt"] = "gnmt"
-    """How translations of different lengths are compared: by log-probability as it is, by token, or
-    divided by ((5 + length) / 6) ^ length_alpha (Wu et al. 2016)."""
-    length_alpha: NonNegativeFloat = 1.0
-    """The exponent of `gnmt`."""
-    coverage_penalty: NonNegativeFloat = 0.0
-    """How much it counts against a translation that source tokens were not looked at (Wu et al.
-    2016)."""
-    no_repeat_ngram: NonNegativeInt = 0
-    """No run of so many tokens is written twice; 0 allows it."""
-    replace_unknown: bool = True
-    """Whether a word that is not known is written as the source token looked at most."""
     epochs: PositiveInt | Literal["auto"] = "auto"
     """The largest number of passes over the training pairs; `auto`: 5 for the sample, otherwise
     30."""
@@ -129,10 +136,11 @@ class TranslationConfig(TrainingConfig, TranslationData):
 class TranslationPredict:
     """How `predict` answers."""
 
-    beam: PositiveInt = 5
-    """Translations that are kept in decoding."""
+    beam: PositiveInt | None = None
+    """Translations that are kept in decoding; by default as many as the model's beam_width."""
     nbest: PositiveInt = 1
-    """Translations that are shown."""
+    """Translations that are shown, as different sequences of tokens; a score is that of the tokens
+    that were written."""
     attention: str | None = None
     """Draw where the decoder looked to this PNG file; for a single sentence."""
 
@@ -155,6 +163,7 @@ class Translation(Task):
     source: "segmentation.Segmentation"
     target: "segmentation.Segmentation"
     _has_drawn = False
+    _monitor = "bleu"
     _compiled: "tuple[keras.Model, Any, Any] | None" = None
 
     def reading(self) -> dict[str, Any]:
@@ -183,10 +192,17 @@ class Translation(Task):
         texts = train.batch(1024)
         try:
             self._learn_tokens(texts)
-        except ValueError as error:
-            raise UserError(f"vocabulary_size is too small: {error}") from error
-        pairs = collections.Counter()
+        except ValueError as error:  # no room for the characters
+            raise UserError(f"{error}: raise vocabulary_size") from error
+        if min(len(self.source), len(self.target)) <= 3:
+            raise UserError(
+                "no token of the training text is known. Received: "
+                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+            )
+        pairs, with_blanks = collections.Counter(), 0
         for batch in texts:
+            spaced = tf.strings.regex_full_match(tf.strings.strip(batch["target"]), r"(?s).*\s.*")
+            with_blanks += int(tf.math.count_nonzero(spaced))
             lengths = (
                 (side.ids(batch[name]).row_lengths() + 1).numpy().tolist()  # with the end
                 for name, side in (("source", self.source), ("target", self.target))
@@ -211,6 +227,13 @@ class Translation(Task):
                 f"Received: {pairs.total():,} pairs, max_length={max_length}, "
                 f"max_ratio={config.max_ratio}"
             )
+        # Without blanks there are no words, of which BLEU is made.
+        self._monitor = "bleu" if 2 * with_blanks >= pairs.total() else "chrf"
+        growth = config.max_growth
+        if growth == "auto":
+            growth = max(1.0, *((target - 10) / source for source, target in kept))
+            growth = round(growth + 0.005, 2)
+        config = dataclasses.replace(config, max_growth=growth)
         self.config = settled(config, lengths.total())
         self.plan = batching.Plan.of(lengths, **self.plan_sizes())
         log.info(
@@ -319,8 +342,12 @@ class Translation(Task):
         return batching.weigh_tokens(batches)
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
-        lengths = self.source.ids(batch["source"]).row_lengths()  # [batch]
-        return int(tf.math.count_nonzero(lengths + 1 > self.config.max_length))
+        """Counts the pairs of which a side is cut; the target matters to the perplexity alone."""
+        sides = [self.source.ids(batch["source"])]
+        if "target" in batch:
+            sides.append(self.target.ids(batch["target"]))
+        longest = functools.reduce(tf.maximum, (side.row_lengths() for side in sides))  # [batch]
+        return int(tf.math.count_nonzero(longest + 1 > self.config.max_length))
 
     def build(self) -> "keras.Model":
         config = self.config
@@ -365,9 +392,9 @@ class Translation(Task):
                 hidden, targets, self.config.label_smoothing
             ),
             step_metrics=[],
-            monitor="bleu",
+            monitor=self._monitor,
             mode="max",
-            panels=(("loss",), ("val_perplexity",), ("val_bleu",)),
+            panels=(("loss",), ("val_perplexity",), (f"val_{self._monitor}",)),
         )
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
@@ -388,6 +415,7 @@ class Translation(Task):
         if not np.isfinite(nats):
             raise UserError("the model's answers are not numbers any more: lower learning_rate")
         written = self._translated(translate, sources)
+        lengths = self.source.ids(tf.constant(sources)).row_lengths().numpy().tolist()
         sources, references = (
             [text.decode("utf-8", "replace") for text in texts] for texts in (sources, references)
         )
@@ -396,7 +424,6 @@ class Translation(Task):
         told = "  ".join(
             f"{name} {signature}" for name, signature in translation_metrics.signatures().items()
         )
-        lengths = [len(source.split()) for source in sources]
         return Evaluation(
             metrics=metrics,
             report=f"{len(written):,} sentences, {tokens:,} tokens\n{told}",
@@ -471,8 +498,8 @@ class Translation(Task):
             logits, weights, states = decoder.step(tokens, state[0], memory)
             return logits, (states, weights) if attends else (states,)
 
-        # A model that repeats itself must come to an end, whatever else is in the batch.
-        longest = 3 * tf.math.count_nonzero(source, 1, dtype=tf.int32) + 10  # [batch]
+        read = tf.math.count_nonzero(source, 1, dtype=tf.int32)  # [batch]
+        longest = tf.cast(config.max_growth * tf.cast(read, tf.float32), tf.int32) + 10  # [batch]
         return decoding.beam_search(
             step,
             tf.fill([rows], _END),
@@ -480,6 +507,7 @@ class Translation(Task):
             beam_width=beam,
             hypotheses=nbest,
             length=tf.minimum(longest, config.max_length),
+            min_length=config.min_length,
             end=_END,
             memory=memory,
             attention=(lambda state: state[1]) if attends else None,
@@ -494,7 +522,8 @@ class Translation(Task):
     @property
     def _copies(self) -> bool:
         """Whether words that are not known are taken from the source."""
-        return self.config.replace_unknown and self.config.attention != "none"
+        config = self.config
+        return config.replace_unknown and config.attention != "none" and config.level != "subword"
 
     def signatures(
         self, model: "keras.Model"
@@ -569,19 +598,19 @@ class Translation(Task):
         return (
             f"It reads and writes at most {self.config.max_length - 1:,} tokens of a text, as one "
             "sentence, and knows the language and the subjects of its training text only. A "
-            "translation can be fluent and wrong."
+            "translation can be fluent and wrong. Of the training pairs the first "
+            f"{_TRAIN_MEASURED:,} are measured."
         )
 
     def answer(
         self, served: Any, inputs: Sequence[str], options: TranslationPredict
     ) -> list[dict[str, Any]]:
-        if options.nbest > options.beam:
-            raise UserError(
-                f"nbest is at most beam. Received: nbest={options.nbest}, beam={options.beam}"
-            )
+        beam = options.beam or self.config.beam_width
+        if options.nbest > beam:
+            raise UserError(f"nbest is at most beam. Received: nbest={options.nbest}, beam={beam}")
         if options.attention:
             self._require_one(inputs, served)
-        found = served.call("decode", text=list(inputs), beam=options.beam, nbest=options.nbest)
+        found = served.call("decode", text=list(inputs), beam=beam, nbest=options.nbest)
         answers = [
             {"translation": texts, "score": scores}
             for texts, scores in zip(found["translation"], found["score"], strict=True)
@@ -601,12 +630,13 @@ class Translation(Task):
     def _draw_attention(self, served: Any, given: str, written: str, file: str) -> None:
         seen = served.call("attention", text=[given], translation=[written])
         source, target = (
-            [piece.replace(segmentation.BLANK, " ").strip() or "(end)" for piece in seen[side][0]]
+            [piece.strip(segmentation.BLANK) or piece or "(end)" for piece in seen[side][0]]
             for side in ("source", "target")
         )
         picture = alignment.alignment(np.array(seen["weights"][0]), source, target)
         try:
-            picture.savefig(file, dpi=120, format="png")
+            with warnings.catch_warnings(action="ignore"):  # of letters that the font does not have
+                picture.savefig(file, dpi=120, format="png")
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror}") from error
 

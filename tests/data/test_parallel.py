@@ -102,6 +102,12 @@ def test_files_of_different_lengths(tmp_path, num_en, num_de):
     )
 
 
+def test_blank_lines_behind_the_end_of_the_other_file_are_counted_once(tmp_path):
+    en, de = write(tmp_path / "x.en", "a\nb\n"), write(tmp_path / "x.de", "A\nB\n\nC\n")
+    with pytest.raises(UserError, match=r"x\.en with 2, .*x\.de with 4$"):
+        list(read_parallel(f"{en},{de}"))
+
+
 @pytest.mark.parametrize(
     ("content", "columns", "message"),
     [

@@ -172,7 +172,7 @@ def test_scheduled_sampling_reads_the_models_own_tokens():
     # The share is still 0.
     np.testing.assert_allclose(logits_of(model, training=True), plain, atol=1e-5)
     model.steps_taken.assign(2)
-    own = plain[:, :-1].argmax(axis=-1)
+    own = plain[:, :-1, 1:].argmax(axis=-1) + 1
     read = np.where(TARGET[:, 1:] > 0, own, 0)
     expected = logits_of(model, target=np.concatenate([TARGET[:, :1], read], axis=1))
     np.testing.assert_allclose(logits_of(model, training=True), expected, atol=1e-5)

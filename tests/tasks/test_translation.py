@@ -17,6 +17,7 @@ import tensorflow as tf
 from rnnapps import cli, training
 from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
+from rnnapps.learner import Learner
 from rnnapps.tasks.config import commented_yaml
 from rnnapps.tasks.translation import Translation, TranslationConfig
 
@@ -127,6 +128,49 @@ def test_an_unknown_word_is_the_one_looked_at():
     without = adapted(replace_unknown=False)
     texts, _ = without._translate(model, tf.constant(["Zanzibar"]), 1, 1)
     assert texts.numpy()[0, 0] == b""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"input_feeding": True},
+        {"attention": "additive", "scheduled_sampling": 0.5, "precision": "mixed_bfloat16"},
+        {"input_feeding": True, "num_layers": 2, "precision": "mixed_bfloat16"},
+    ],
+    ids=str,
+)
+def test_options_learn_and_are_measured(changes):
+    given = splits()
+    task = adapted(given, buckets=1, beam_width=2, **changes)
+    learner = Learner(task, tf.distribute.get_strategy())
+    batches = task.batches(task.encoded(given["train"], training=True), epoch=0)
+    before = learner.model.get_weights()
+    losses = [float(values[0]) for values in learner.steps(batches.take(2))]
+    assert np.isfinite(losses).all()
+    assert all((a != b).any() for a, b in zip(before, learner.model.get_weights(), strict=True))
+    model = task.build()
+    measured = task.evaluate(model, given["dev"].take(2)).metrics
+    assert np.isfinite(measured["perplexity"])
+    seen = task.signatures(model)["attention"](
+        text=tf.constant(["one"]), translation=tf.constant(["uno"])
+    )
+    assert float(tf.reduce_sum(seen["weights"][0, 0])) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_language_without_blanks_is_measured_by_characters():
+    chinese = dict(zip(NUMBERS, "\u4e00\u4e8c\u4e09\u56db\u4e94", strict=True))
+    pairs = [
+        (f"{a} and {b}", f"{chinese[a]}\u548c{chinese[b]}\u3002") for a in NUMBERS for b in NUMBERS
+    ]
+    for level in ("char", "subword"):
+        task = adapted(splits(pairs * 2), level=level)
+        assert task.objective().monitor == "chrf"
+        there = task.target.texts(task.target.ids(pairs[3][1])[None]).numpy()[0].decode()
+        assert there == pairs[3][1]
+    back = adapted(splits([(target, source) for source, target in pairs * 2]), level="char")
+    # As long as the longest training pair needs, and no longer.
+    assert back.config.max_growth == pytest.approx(1, abs=0.5)
+    assert back.objective().monitor == "bleu"
 
 
 @pytest.fixture(scope="module")

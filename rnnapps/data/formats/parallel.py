@@ -119,14 +119,14 @@ def _read_aligned(paths: Sequence[str], columns: Sequence[int | str]) -> Iterato
         )
     paths = [paths[position] for position in positions]
     streams = [_decoded(path) for path in paths]
-    has_pairs = False
+    has_pairs, lengths = False, [0, 0]
     for line, sides in enumerate(itertools.zip_longest(*streams), 1):
+        lengths = [n + (side is not None) for n, side in zip(lengths, sides, strict=True)]
         texts, reasons = zip(*(side or ("", None) for side in sides), strict=True)
         if not any(text.strip() for text in texts) and not any(reasons):
             continue
         if None in sides:
             # One file has ended before the other's last sentence.
-            lengths = [line - 1 if side is None else line for side in sides]
             lengths = [n + sum(1 for _ in rest) for n, rest in zip(lengths, streams, strict=True)]
             raise UserError(
                 f"aligned files must have as many lines. Received: {paths[0]} with {lengths[0]:,}, "
