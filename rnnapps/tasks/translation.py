@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 from etils import epy
 from jsonargparse.typing import (
-    NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
 )
 
 from rnnapps.errors import UserError
+from rnnapps.tasks import search
 from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -37,35 +37,21 @@ with epy.lazy_imports():
 
 log = logging.getLogger("rnnapps")
 
-_PAD, _UNKNOWN, _END = range(3)
+_PAD, _UNKNOWN, _END = 0, 1, search.END
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 64, 256
 _DECODED_AT_ONCE = 64
 _WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslationData(DataConfig):
-    """Where pairs of sentences come from, how they are read, and how translations are searched."""
+class TranslationData(SearchConfig, DataConfig):
+    """Where pairs of sentences come from, and how they are read."""
 
     source_column: str = "1"
     """The column of a TSV that holds what is translated: its number, counted from 1, or its name,
     which the first line then tells; of a TFDS data set the feature."""
     target_column: str = "2"
     """The column that holds the translation, likewise."""
-    beam_width: PositiveInt = 5
-    """Translations that are kept in decoding."""
-    length_penalty: Literal["none", "average", "gnmt"] = "gnmt"
-    """How translations of different lengths are compared: by log-probability as it is, by token, or
-    divided by ((5 + length) / 6) ^ length_alpha (Wu et al. 2016)."""
-    length_alpha: NonNegativeFloat = 1.0
-    """The exponent of `gnmt`."""
-    coverage_penalty: NonNegativeFloat = 0.0
-    """How much it counts against a translation that source tokens were not looked at (Wu et al.
-    2016)."""
-    min_length: NonNegativeInt = 0
-    """Tokens that a translation has at least, its end among them."""
-    no_repeat_ngram: NonNegativeInt = 0
-    """No run of so many tokens is written twice; 0 allows it."""
     replace_unknown: bool = True
     """Whether a word that is not known is written as the source token looked at most."""
 
@@ -489,33 +475,16 @@ class Translation(Task):
 
     def _search(self, model, source, beam, nbest) -> "decoding.Hypotheses":
         """Searches for the best translations of ids, int32 `[batch, source]`."""
-        config, decoder = self.config, model.decoder
-        memory, states = model.encode(source, training=False)
-        rows, time = tf.shape(source)[0], tf.shape(source)[1]
-        attends = memory is not None
-
-        def step(tokens, state, memory=None):
-            logits, weights, states = decoder.step(tokens, state[0], memory)
-            return logits, (states, weights) if attends else (states,)
-
+        config = self.config
         read = tf.math.count_nonzero(source, 1, dtype=tf.int32)  # [batch]
         longest = tf.cast(config.max_growth * tf.cast(read, tf.float32), tf.int32) + 10  # [batch]
-        return decoding.beam_search(
-            step,
-            tf.fill([rows], _END),
-            (states, tf.zeros([rows, time])) if attends else (states,),
+        return search.search(
+            model,
+            source,
+            config,
             beam_width=beam,
-            hypotheses=nbest,
+            nbest=nbest,
             length=tf.minimum(longest, config.max_length),
-            min_length=config.min_length,
-            end=_END,
-            memory=memory,
-            attention=(lambda state: state[1]) if attends else None,
-            source_mask=memory.mask if attends else None,
-            length_penalty=config.length_penalty,
-            alpha=config.length_alpha,
-            coverage_penalty=config.coverage_penalty if attends else 0.0,
-            no_repeat_ngram=config.no_repeat_ngram,
             forbidden=(_PAD,) if self._copies else (_PAD, _UNKNOWN),
         )
 
