@@ -82,6 +82,7 @@ def load_splits(
         test_data: The same for test.
         lists: By part, a file of keys, one a line: the rows of `data` that have them are that part.
             Where train has a list, rows that are in none are left out; otherwise train is the rest.
+            A part with neither list nor source is carved out of train here too.
         splits: Shares of train, dev and test.
         seed: Draws another division.
         contiguous: Whether the rows are a text that goes on from one to the next, of which train is
@@ -174,8 +175,8 @@ def from_lists(
     """Splits examples that are in memory, by the same hash as `load_splits`.
 
     Args:
-        fields: The fields' values, all as many; what is not a string is turned into one. Of tagged
-            sentences, `rnnapps.data.tagged.as_fields` makes them.
+        fields: The fields' values, all as many; what is neither a string nor bytes is turned into a
+            string. Of tagged sentences, `rnnapps.data.tagged.as_fields` makes them.
         key: The field that decides the split.
         splits: Shares of train, dev and test.
         seed: Draws another division.
@@ -199,9 +200,12 @@ def from_lists(
 
     def rows() -> Iterator[Row]:
         for number, values in enumerate(zip(*fields.values(), strict=True), 1):
-            row = {name: str(value) for name, value in zip(fields, values, strict=True)}
+            row = {
+                name: value if isinstance(value, bytes) else str(value)
+                for name, value in zip(fields, values, strict=True)
+            }
             try:
-                "".join(row.values()).encode("utf-8")
+                "".join(value for value in row.values() if isinstance(value, str)).encode("utf-8")
             except UnicodeEncodeError:
                 yield BadRow("the given lists", number, "half of a surrogate pair in the text")
             else:
@@ -286,7 +290,9 @@ def _split(
         for part, row in placed():
             part = "train" if part in own else part
             if lists and isinstance(row, dict):
-                part = listed.get(row[key], None if "train" in lists else part)
+                rest = None if "train" in lists else "train"
+                home = listed.get(row[key], rest)
+                part = part if home == "train" else home
             yield part, row
 
     def carve(part: str) -> Rows:

@@ -232,6 +232,14 @@ def test_lists_are_split_as_a_file_is(tmp_path):
         assert {example["label"].numpy() for example in splits[part]} == {b"1"}
 
 
+def test_bytes_of_lists_are_left_as_they_are():
+    images = [bytes([255, number]) for number in range(60)]
+    splits = sources.from_lists({"image": images, "name": list(range(60))}, key="name")
+    for split in splits.values():
+        for example in split.as_numpy_iterator():
+            assert example["image"] == bytes([255, int(example["name"])])
+
+
 def test_lists_that_cannot_be_examples():
     with pytest.raises(UserError, match="'text': 2, 'label': 1"):
         sources.from_lists({"text": ["a", "b"], "label": ["pos"]}, key="text")
@@ -267,6 +275,11 @@ def test_lists_say_which_row_is_which_part(tmp_path, caplog):
     assert texts_of(only_test["dev"]) == [
         text for text in texts_of(hashed["dev"]) if text not in texts[50:55]
     ]
+    only_train = load_splits(data, lists={"train": listed(tmp_path, train=texts[:50])["train"]})
+    for part in sources.PARTS:
+        assert texts_of(only_train[part]) == [
+            text for text in texts_of(hashed[part]) if text in texts[:50]
+        ]
     other = table(tmp_path / "y.tsv", films(9, start=100))
     assert texts_of(load_splits(data, dev_data=other, lists={"test": lists["test"]})["dev"]) == (
         films(9, start=100)
