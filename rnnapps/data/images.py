@@ -18,8 +18,8 @@ TOO_LARGE = f"more than {MAX_PIXELS:,} pixels"
 UNREAD_BMP = "a kind of BMP that is not read"
 CORRUPT = "a corrupt or truncated image"
 
-# Far above what an image of that many pixels has; they bound the time that a crafted one takes.
-_MOST_SEGMENTS, _MOST_BLOCKS = 1_000, 400_000
+# They bound the time that a crafted image takes: so many blocks of a GIF hold 15 MB.
+_MOST_SEGMENTS, _MOST_BLOCKS = 1_000, 60_000
 
 _EXIF = int.from_bytes(b"Exif\0\0", "big")
 # The EXIF orientations whose rows are in reverse, and those whose columns are, after those from 5
@@ -45,8 +45,9 @@ def decode(
     Returns:
         The images' red, green and blue, float32 `[batch, size, size, 3]` from 0 to 255; and which
         of them were decoded, bool `[batch]`. The others are zeros: what is no such image, is
-        corrupt or truncated, or has more than `MAX_PIXELS` pixels. No bytes raise an error. Of a
-        scalar, the results have no batch dimension.
+        corrupt or truncated, has more than `MAX_PIXELS` pixels, is a BMP that is compressed or has
+        16 bits a pixel, or a GIF whose first frame takes more than 15 MB. No bytes raise an error.
+        Of a scalar, the results have no batch dimension.
 
     Raises:
         ValueError: `resizing` is neither.
@@ -172,10 +173,14 @@ def _gif(encoded: tf.Tensor, octets: tf.Tensor) -> tf.Tensor:
 
     def end_of_blocks(at, blocks):
         """Finds the end of a run of data blocks, each of which begins with its length, but 0."""
-        at, blocks = tf.while_loop(
-            lambda at, blocks: (_number(octets, at, 1) > 0) & (blocks < _MOST_BLOCKS),
-            lambda at, blocks: (at + 1 + _number(octets, at, 1), blocks + 1),
-            (at, blocks),
+
+        def length_at(place):
+            return tf.cast(octets[place], tf.int64)
+
+        at, _, blocks = tf.while_loop(
+            lambda _, length, blocks: (length > 0) & (blocks < _MOST_BLOCKS),
+            lambda at, length, blocks: (at + 1 + length, length_at(at + 1 + length), blocks + 1),
+            (at, length_at(at), blocks),
         )
         return at + 1, blocks
 
