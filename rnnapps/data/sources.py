@@ -3,10 +3,11 @@
 A spec is `sample` (bundled), `tfds:NAME[/CONFIG]`, or a path that a format's reader understands.
 Whatever it is, a source is a function that starts a fresh stream of rows; it is read once in plain
 Python, to find bad rows and to count, and again each time a dataset is iterated. No corpus is ever
-held in memory. A field is always one string: what is a sequence in TFDS is joined by line feeds.
+held in memory. A field is always one string: what is a sequence in TFDS is joined by line feeds,
+and an image is its encoded bytes.
 
-Parts that the data brings along (official splits, or `dev_data` and `test_data`) are kept. Each of
-the others is carved out of train by a seeded hash of the example's key.
+Parts that the data brings along (official splits, `dev_data` and `test_data`, or lists of keys) are
+kept. Each of the others is carved out of train by a seeded hash of the example's key.
 """
 
 import contextlib
@@ -19,13 +20,13 @@ import logging
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from rnnapps.data.formats.official import PART_NAMES, official_splits
-from rnnapps.data.formats.rows import BadRow, Row, join_items
+from rnnapps.data.formats.rows import BadRow, Row, join_items, read_text_lines, whole
 from rnnapps.errors import UserError
 
 log = logging.getLogger("rnnapps")
@@ -33,6 +34,7 @@ log = logging.getLogger("rnnapps")
 PARTS = ("train", "dev", "test")
 CHUNK_ROWS = 1_000
 CHUNK_CHARACTERS = 4_000_000
+CHUNK_IMAGES = 32
 NAMED_BAD_ROWS = 5
 
 Rows = Callable[[], Iterator[Row]]
@@ -48,10 +50,11 @@ def load_splits(
     sample: str,
     fields: Mapping[str, str | None],
     key: str,
-    sequences: bool = False,
+    sequences: Collection[str] = (),
     convert: Converter | None = None,
     dev_data: str | None = None,
     test_data: str | None = None,
+    lists: Mapping[str, str | None] | None = None,
     splits: str = "80/10/10",
     seed: int = 0,
     contiguous: bool = False,
@@ -72,11 +75,14 @@ def load_splits(
         fields: The examples' fields, each with the TFDS feature that it is read from; None for
             what `read` and `convert` find out themselves.
         key: The field that decides the split.
-        sequences: Whether the TFDS features are sequences, to be joined by line feeds.
+        sequences: The fields whose TFDS features are sequences, to be joined by line feeds.
         convert: Makes of the rows of TFDS data, given how to start reading them and what they are
             (`"tfds:NAME SPLIT"`), rows such as `read` gives; where None, they are such rows.
         dev_data: A data spec whose dev split, or all of it where it has no splits, becomes dev.
         test_data: The same for test.
+        lists: By part, a file of keys, one a line: the rows of `data` that have them are that part.
+            Where train has a list, rows that are in none are left out; otherwise train is the rest.
+            A part with neither list nor source is carved out of train here too.
         splits: Shares of train, dev and test.
         seed: Draws another division.
         contiguous: Whether the rows are a text that goes on from one to the next, of which train is
@@ -96,16 +102,26 @@ def load_splits(
         _resolve, read=read, sample=sample, fields=fields, sequences=sequences, convert=convert
     )
     sources = resolve(data)
+    lists = {part: path for part, path in (lists or {}).items() if path is not None}
+    if lists and len(sources) > 1:
+        raise UserError(
+            f"{data} has its own splits: {', '.join(sources)}. Received: lists of the keys of "
+            f"{', '.join(lists)}"
+        )
     for part, spec in (("dev", dev_data), ("test", test_data)):
         if spec is None:
             continue
         if part in sources:
             log.warning("The %s split of %s is not used: %s replaces it.", part, data, spec)
+        if part in lists:
+            raise UserError(
+                f"{part} is given twice. Received: {part}_data={spec}, and the list {lists[part]}"
+            )
         given = resolve(spec)
         if part not in given and len(given) > 1:
             raise UserError(f"{spec} has no {part} split; it has: {', '.join(given)}")
         sources[part] = given.get(part) or given["train"]
-    return _split(data, sources, tuple(fields), key, shares, seed, contiguous, on_bad_row)
+    return _split(data, sources, tuple(fields), key, shares, seed, contiguous, on_bad_row, lists)
 
 
 def load_all(
@@ -114,7 +130,7 @@ def load_all(
     read: Reader,
     sample: str,
     fields: Mapping[str, str | None],
-    sequences: bool = False,
+    sequences: Collection[str] = (),
     convert: Converter | None = None,
     on_bad_row: str = "stop",
 ) -> tf.data.Dataset:
@@ -125,7 +141,7 @@ def load_all(
         read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
         sample: The bundled TFDS builder that `sample` stands for.
         fields: The examples' fields, each with the TFDS feature that it is read from, or None.
-        sequences: Whether the TFDS features are sequences, to be joined by line feeds.
+        sequences: The fields whose TFDS features are sequences, to be joined by line feeds.
         convert: As for `load_splits`.
         on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
 
@@ -159,8 +175,8 @@ def from_lists(
     """Splits examples that are in memory, by the same hash as `load_splits`.
 
     Args:
-        fields: The fields' values, all as many; what is not a string is turned into one. Of tagged
-            sentences, `rnnapps.data.tagged.as_fields` makes them.
+        fields: The fields' values, all as many; what is neither a string nor bytes is turned into a
+            string. Of tagged sentences, `rnnapps.data.tagged.as_fields` makes them.
         key: The field that decides the split.
         splits: Shares of train, dev and test.
         seed: Draws another division.
@@ -184,9 +200,12 @@ def from_lists(
 
     def rows() -> Iterator[Row]:
         for number, values in enumerate(zip(*fields.values(), strict=True), 1):
-            row = {name: str(value) for name, value in zip(fields, values, strict=True)}
+            row = {
+                name: value if isinstance(value, bytes) else str(value)
+                for name, value in zip(fields, values, strict=True)
+            }
             try:
-                "".join(row.values()).encode("utf-8")
+                "".join(value for value in row.values() if isinstance(value, str)).encode("utf-8")
             except UnicodeEncodeError:
                 yield BadRow("the given lists", number, "half of a surrogate pair in the text")
             else:
@@ -254,10 +273,12 @@ def digest(*texts: str) -> int:
 
 
 def _split(
-    name, sources, fields, key, shares, seed, contiguous, on_bad_row
+    name, sources, fields, key, shares, seed, contiguous, on_bad_row, lists=None
 ) -> dict[str, tf.data.Dataset]:
     """Turns the parts' sources into three datasets, carving what has no source out of train."""
-    own = set(sources)
+    lists = lists or {}
+    listed = _read_lists(lists)
+    own = {*sources, *lists}
     if contiguous:
         placed = _by_place(sources["train"], key, shares)
     else:
@@ -265,15 +286,26 @@ def _split(
     if own.issuperset(PARTS):
         placed = _all_of(sources["train"], "train")
 
-    def parts_of_train() -> Iterator[tuple[str, Row]]:
-        return (("train" if part in own else part, row) for part, row in placed())
+    def parts_of_train() -> Iterator[tuple[str | None, Row]]:
+        for part, row in placed():
+            part = "train" if part in own else part
+            if lists and isinstance(row, dict):
+                rest = None if "train" in lists else "train"
+                home = listed.get(row[key], rest)
+                part = part if home == "train" else home
+            yield part, row
 
     def carve(part: str) -> Rows:
         return lambda: (row for own_part, row in parts_of_train() if own_part == part)
 
     others = {part: _all_of(rows, part) for part, rows in sources.items() if part != "train"}
     counts = _count([parts_of_train, *others.values()], on_bad_row)
+    unlisted = counts.pop(None, 0)
+    if unlisted:
+        log.info("%s examples of %s are in none of the lists", f"{unlisted:,}", name)
     for part in PARTS:
+        if not counts[part] and part in lists:
+            raise UserError(f"none of the names in {lists[part]} is an example of {name}")
         if not counts[part]:
             raise UserError(
                 f"no example of {name} falls into {part} ({counts.total():,} good rows): "
@@ -281,12 +313,26 @@ def _split(
             )
     return {
         part: _dataset(
-            carve(part) if part == "train" or part not in own else sources[part],
+            sources[part] if part in others else carve(part),
             fields,
             counts[part],
         )
         for part in PARTS
     }
+
+
+def _read_lists(lists: Mapping[str, str]) -> dict[str, str]:
+    """Reads which part each key belongs to."""
+    parts: dict[str, str] = {}
+    for part, path in lists.items():
+        for line, text, reason in read_text_lines(path):
+            if reason:
+                raise UserError(str(BadRow(path, line, reason)))
+            text = text.strip()
+            other = parts.setdefault(text, part)
+            if text and other != part:
+                raise UserError(f"{path}:{line}: {text} is in {lists[other]} too")
+    return parts
 
 
 def _all_of(rows: Rows, part: str) -> Placed:
@@ -330,6 +376,7 @@ def _count(parts: Sequence[Placed], on_bad_row: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     first_bad, num_bad = [], 0
     for part, row in itertools.chain.from_iterable(placed() for placed in parts):
+        row = row if part is None else whole(row)
         if isinstance(row, dict):
             counts[part] += 1
             continue
@@ -351,12 +398,13 @@ def _dataset(rows: Rows, fields: Sequence[str], count: int) -> tf.data.Dataset:
     def chunks() -> Iterator[dict[str, np.ndarray]]:
         chunk: dict[str, list[bytes]] = {field: [] for field in fields}
         num_rows = num_characters = 0
-        for row in rows():
+        for row in map(whole, rows()):
             if isinstance(row, BadRow):
                 continue
             for field, values in chunk.items():
-                values.append(row[field].encode("utf-8"))
-                num_characters += len(row[field])
+                value = row[field]
+                values.append(value if isinstance(value, bytes) else value.encode("utf-8"))
+                num_characters += len(value)
             num_rows += 1
             if num_rows == CHUNK_ROWS or num_characters > CHUNK_CHARACTERS:
                 yield _as_arrays(chunk)
@@ -381,7 +429,7 @@ def _resolve(
     read: Reader,
     sample: str,
     fields: Mapping[str, str | None],
-    sequences: bool,
+    sequences: Collection[str],
     convert: Converter | None,
 ) -> dict[str, Rows]:
     """Finds a spec's official parts; `{"train": rows}` where it has none."""
@@ -414,7 +462,7 @@ def _tfds_sources(
     spec: str,
     make: Callable,
     fields: Mapping[str, str],
-    sequences: bool,
+    sequences: Collection[str],
     convert: Converter | None,
 ) -> dict[str, Rows]:
     """Prepares a TFDS builder and finds its parts."""
@@ -431,12 +479,14 @@ def _tfds_sources(
         reason = (str(error).strip() or type(error).__name__).partition("\n")[0]
         raise UserError(f"{spec} could not be prepared: {reason[:200]}") from error
     features = builder.info.features
-    for feature in fields.values():
+    for field, feature in fields.items():
         if feature not in features:
             there = ", ".join(features)
             raise UserError(f"no feature {feature!r} in {spec}; its features are: {there}")
-        if features[feature].shape != ((None,) if sequences else ()):
-            wanted = "a sequence of texts or labels" if sequences else "a text or a label"
+        if isinstance(features[feature], tfds.features.Image):
+            continue
+        if features[feature].shape != ((None,) if field in sequences else ()):
+            wanted = "a sequence of texts or labels" if field in sequences else "a text or a label"
             raise UserError(f"feature {feature!r} of {spec} is not {wanted}")
     parts = {PART_NAMES[split]: split for split in builder.info.splits if split in PART_NAMES}
     if "train" not in parts:
@@ -450,20 +500,22 @@ def _tfds_sources(
 
 
 def _tfds_rows(place: str, builder, split: str, fields: Mapping[str, str]) -> Iterator[Row]:
-    names = {
-        field: getattr(builder.info.features[feature], "names", None)
-        for field, feature in fields.items()
-    }
-    examples = builder.as_dataset(split=split).map(
+    tfds = _tfds()
+    features = {field: builder.info.features[feature] for field, feature in fields.items()}
+    names = {field: getattr(feature, "names", None) for field, feature in features.items()}
+    images = [field for field in fields if isinstance(features[field], tfds.features.Image)]
+    encoded = {fields[field]: tfds.decode.SkipDecoding() for field in images}
+    examples = builder.as_dataset(split=split, decoders=encoded or None).map(
         lambda example: {field: example[feature] for field, feature in fields.items()}
     )
+    at_once = CHUNK_IMAGES if images else CHUNK_ROWS
     number = 0
-    for batch in examples.ragged_batch(CHUNK_ROWS).as_numpy_iterator():
+    for batch in examples.ragged_batch(at_once).as_numpy_iterator():
         for values in zip(*(batch[field].tolist() for field in fields), strict=True):
             number += 1
             try:
                 yield {
-                    field: _tfds_field(value, names[field])
+                    field: value if field in images else _tfds_field(value, names[field])
                     for field, value in zip(fields, values, strict=True)
                 }
             except ValueError as error:

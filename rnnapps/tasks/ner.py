@@ -514,7 +514,7 @@ class Ner(Task):
                 "tags": _feature(config.tag_column, "tags"),
                 "scheme": None,
             },
-            "sequences": True,
+            "sequences": ("tokens", "tags"),
             "convert": functools.partial(tagged.from_rows, scheme=config.scheme),
             "on_bad_row": config.on_bad_row,
         }

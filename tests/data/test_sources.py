@@ -19,6 +19,7 @@ from rnnapps.data import sources, tagged
 from rnnapps.data.formats import parallel
 from rnnapps.data.formats.conll import read_conll
 from rnnapps.data.formats.labelled import read_labelled
+from rnnapps.data.formats.rows import BadRow
 from rnnapps.errors import UserError
 
 FIELDS = {"text": "text", "label": "label"}
@@ -231,11 +232,103 @@ def test_lists_are_split_as_a_file_is(tmp_path):
         assert {example["label"].numpy() for example in splits[part]} == {b"1"}
 
 
+def test_bytes_of_lists_are_left_as_they_are():
+    images = [bytes([255, number]) for number in range(60)]
+    splits = sources.from_lists({"image": images, "name": list(range(60))}, key="name")
+    for split in splits.values():
+        for example in split.as_numpy_iterator():
+            assert example["image"] == bytes([255, int(example["name"])])
+
+
 def test_lists_that_cannot_be_examples():
     with pytest.raises(UserError, match="'text': 2, 'label': 1"):
         sources.from_lists({"text": ["a", "b"], "label": ["pos"]}, key="text")
     with pytest.raises(UserError, match="the given lists:2: half of a surrogate pair"):
         sources.from_lists({"text": ["a", "\ud800"]}, key="text")
+
+
+def listed(tmp_path, **parts):
+    files = {}
+    for part, texts in parts.items():
+        files[part] = str(tmp_path / f"{part}.txt")
+        with open(files[part], "w") as file:
+            file.write("".join(f"{text}\n" for text in texts))
+    return files
+
+
+def test_lists_say_which_row_is_which_part(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    texts = films(60)
+    data = table(tmp_path / "x.tsv", texts)
+    parts = {"train": texts[5:40], "dev": texts[40:50], "test": [*texts[50:55], "film unknown"]}
+    splits = load_splits(data, lists=listed(tmp_path, **parts))
+    found = {part: texts_of(dataset) for part, dataset in splits.items()}
+    assert found == parts | {"test": texts[50:55]}
+    assert "10 examples of " in caplog.text and "in none of the lists" in caplog.text
+    # Without a list of its own train is the rest, of which the hash decides what has no list.
+    lists = listed(tmp_path, dev=texts[40:50], test=texts[50:55])
+    rest = texts[:40] + texts[55:]
+    assert texts_of(load_splits(data, lists=lists)["train"]) == rest
+    only_test = load_splits(data, lists={"test": lists["test"], "dev": None})
+    hashed = load_splits(data)
+    assert texts_of(only_test["test"]) == texts[50:55]
+    assert texts_of(only_test["dev"]) == [
+        text for text in texts_of(hashed["dev"]) if text not in texts[50:55]
+    ]
+    only_train = load_splits(data, lists={"train": listed(tmp_path, train=texts[:50])["train"]})
+    for part in sources.PARTS:
+        assert texts_of(only_train[part]) == [
+            text for text in texts_of(hashed[part]) if text in texts[:50]
+        ]
+    other = table(tmp_path / "y.tsv", films(9, start=100))
+    assert texts_of(load_splits(data, dev_data=other, lists={"test": lists["test"]})["dev"]) == (
+        films(9, start=100)
+    )
+
+
+def test_lists_that_do_not_fit(tmp_path):
+    data = table(tmp_path / "x.tsv", films(60))
+    lists = listed(tmp_path, dev=films(3), test=["no film"])
+    with pytest.raises(UserError, match="none of the names in .*test.txt is an example of .*x.tsv"):
+        load_splits(data, lists=lists)
+    with pytest.raises(UserError, match="dev is given twice"):
+        load_splits(data, lists=lists, dev_data=data)
+    with pytest.raises(UserError, match="test.txt:1: film number 2 is in .*dev.txt too"):
+        load_splits(data, lists=listed(tmp_path, dev=films(3), test=films(3, start=2)))
+    with pytest.raises(UserError, match="no such file or folder: nowhere"):
+        load_splits(data, lists={"dev": "nowhere"})
+    os.rename(data, tmp_path / "train.tsv")
+    table(tmp_path / "dev.tsv", films(9))
+    lists = listed(tmp_path, test=films(3))
+    with pytest.raises(UserError, match="has its own splits: dev, test, train"):
+        load_splits(str(tmp_path), lists=lists)
+
+
+def test_fields_that_are_functions_are_read_for_their_own_part_alone(caplog):
+    reads = Counter()
+
+    def read(path):
+        def content(number):
+            reads[number] += 1
+            return BadRow(f"{number}.png", None, "torn") if number == 7 else bytes([number, 0])
+
+        for number in range(40):
+            yield {"image": functools.partial(content, number), "name": str(number)}
+
+    load = functools.partial(
+        sources.load_splits, "x", read=read, sample="", fields={"image": None, "name": None}
+    )
+    with pytest.raises(UserError, match="1 bad row .*\n7.png: torn"):
+        load(key="name")
+    reads.clear()
+    splits = load(key="name", on_bad_row="skip")
+    assert reads == dict.fromkeys(range(40), 1) and "7.png: torn" in caplog.text
+    for dataset in splits.values():
+        reads.clear()
+        examples = list(dataset.as_numpy_iterator())
+        assert len(examples) == int(dataset.cardinality())
+        assert all(image["image"] == bytes([int(image["name"]), 0]) for image in examples)
+        assert set(reads) - {7} == {int(image["name"]) for image in examples}
 
 
 BUILDER = '''
@@ -332,6 +425,34 @@ PARALLEL_BUILDER = '''
 '''
 
 
+CAPTIONS_BUILDER = '''
+    """A builder of images with captions."""
+    import numpy as np
+    import tensorflow_datasets as tfds
+
+    class Builder(tfds.core.GeneratorBasedBuilder):
+        """Toy."""
+        VERSION = tfds.core.Version("1.0.0")
+
+        def _info(self):
+            return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({
+                "image": tfds.features.Image(shape=(None, None, 3)),
+                "name": tfds.features.Text(),
+                "captions": tfds.features.Sequence(tfds.features.Text()),
+            }), disable_shuffling=True)
+
+        def _split_generators(self, dl_manager):
+            return {"train": self._generate_examples(40)}
+
+        def _generate_examples(self, count):
+            for number in range(count):
+                yield number, {
+                    "image": np.full([3, 2 + number % 2, 3], number, np.uint8),
+                    "name": f"{number}.png", "captions": [f"Picture {number} .", "\\u2028 ."],
+                }
+'''
+
+
 @pytest.fixture(scope="module")
 def toy_builders(tmp_path_factory):
     """A folder of TFDS builders that TFDS knows by their names."""
@@ -345,6 +466,7 @@ def toy_builders(tmp_path_factory):
             ("toy_reviews", BUILDER),
             ("toy_entities", TAGGED_BUILDER),
             ("toy_translations", PARALLEL_BUILDER),
+            ("toy_captions", CAPTIONS_BUILDER),
         ):
             package = folder / f"rnnapps_{name}"
             package.mkdir()
@@ -404,7 +526,7 @@ tagged_options = {
     "read": read_conll,
     "sample": "sample_entities",
     "fields": TAGGED,
-    "sequences": True,
+    "sequences": ("tokens", "tags"),
     "convert": tagged.from_rows,
 }
 
@@ -473,6 +595,25 @@ def test_a_tfds_feature_is_a_sequence_where_one_is_needed_and_only_there(toy_ent
     options = {**tagged_options, "fields": {"tokens": "words", "tags": "number"}}
     with pytest.raises(UserError, match="'number' of .* is not a sequence of texts or labels"):
         sources.load_all(toy_entities, **options)
+
+
+def test_tfds_images_stay_encoded(toy_builders):
+    names = ("image", "name", "captions")
+    splits = sources.load_splits(
+        "tfds:rnnapps_toy_captions",
+        read=None,
+        sample="",
+        fields={name: name for name in names},
+        sequences=("captions",),
+        key="name",
+    )
+    examples = [example for split in splits.values() for example in split.as_numpy_iterator()]
+    assert len(examples) == 40
+    for example in examples:
+        number = int(example["name"].removesuffix(b".png"))
+        assert example["captions"].decode() == f"Picture {number} .\n\u2028 ."
+        pixels = tf.io.decode_png(example["image"]).numpy()
+        assert pixels.shape == (3, 2 + number % 2, 3) and (pixels == number).all()
 
 
 def test_tfds_translations_are_read_as_a_file_of_them_is(tmp_path, toy_builders):

@@ -3,7 +3,7 @@
 import gzip
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
@@ -19,20 +19,38 @@ class BadRow:
 
     Attributes:
         path: The file, as the user named it.
-        line: The line, counted from 1, where the row starts.
+        line: The line, counted from 1, where the row starts; None for what has no lines.
         reason: What is wrong with it, in a few words.
     """
 
     path: str
-    line: int
+    line: int | None
     reason: str
 
     def __str__(self) -> str:
         """Names the place as compilers do: `FILE:LINE: REASON`."""
-        return f"{self.path}:{self.line}: {self.reason}"
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.reason}"
 
 
-Row: TypeAlias = dict[str, str] | BadRow
+# What is costly to read, or large, is a function that reads it; not every pass needs it.
+Field: TypeAlias = str | bytes | Callable[[], bytes | BadRow]
+Row: TypeAlias = dict[str, Field] | BadRow
+
+
+def whole(row: Row) -> dict[str, str | bytes] | BadRow:
+    """Reads those fields of a row that are still to be read.
+
+    Args:
+        row: A row.
+
+    Returns:
+        The row with nothing but text and bytes; or the `BadRow` that one of them turned out to be.
+    """
+    if isinstance(row, BadRow):
+        return row
+    values = {name: value() if callable(value) else value for name, value in row.items()}
+    return next((value for value in values.values() if isinstance(value, BadRow)), values)
 
 
 @contextmanager
