@@ -210,3 +210,18 @@ class MultiplicativeAttention(Attention):
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
         return {**super().get_config(), "score": self.score}
+
+
+def by_name(name: str, units: int) -> Attention | None:
+    """Makes an attention.
+
+    Args:
+        name: `"additive"`, one of the scores of `MultiplicativeAttention`, or `"none"`.
+        units: Size of the hidden layer of the additive one.
+
+    Returns:
+        The layer; `None` for none.
+    """
+    if name == "none":
+        return None
+    return AdditiveAttention(units) if name == "additive" else MultiplicativeAttention(name)

@@ -29,10 +29,11 @@ with epy.lazy_imports():
     import tensorflow as tf
     from matplotlib import figure
 
-    from rnnapps import decoding, layers, models
+    from rnnapps import decoding, models
     from rnnapps.data import batching, duplicates, levels, printable, segmentation
     from rnnapps.data.formats import parallel
     from rnnapps.figures import alignment, bleu_by_length
+    from rnnapps.layers import attention
     from rnnapps.metrics import translation as translation_metrics
 
 log = logging.getLogger("rnnapps")
@@ -346,15 +347,9 @@ class Translation(Task):
                 vocabulary, config.embedding_size, stack, config.embedding_dropout
             )
 
-        if config.attention == "none":
-            attention = None
-        elif config.attention == "additive":
-            attention = layers.AdditiveAttention(config.units)
-        else:
-            attention = layers.MultiplicativeAttention(config.attention)
         decoder = models.Decoder(
             reader(len(self.target), bidirectional=False),
-            attention,
+            attention.by_name(config.attention, config.units),
             config.input_feeding,
             tied=config.tied,
             dropout=config.dropout,
@@ -522,7 +517,7 @@ class Translation(Task):
             input_signature=[text, tf.TensorSpec([None], tf.string, name="translation")],
             autograph=False,
         )
-        def attention(text, translation):
+        def look(text, translation):
             source = self._source_ids(text, limit)  # [batch, (source)]
             target = self.target.ids(translation)[:, : limit - 1]  # [batch, (time)]
             ends = tf.fill([tf.shape(text)[0], 1], _END)
@@ -546,7 +541,7 @@ class Translation(Task):
 
         functions = {"serving_default": serve, "decode": decode, "encode": encode}
         if self.config.attention != "none":
-            functions["attention"] = attention
+            functions["attention"] = look
         return functions
 
     def probe(self) -> "dict[str, dict[str, tf.Tensor]]":
