@@ -72,7 +72,7 @@ class FeatureCache:
 
     Example:
         cache = FeatureCache(folder, fingerprint(backbone, image_size=160), (5, 5, 1280))
-        cache.fill(images, decode, encoder.features)
+        cache.fill(images, lambda batch: decode(batch, 160)[0], tf.function(encoder.features))
         features = images.batch(32).map(lambda batch: cache.read(keys(batch)))
     """
 
@@ -96,16 +96,17 @@ class FeatureCache:
     def fill(
         self,
         images: tf.data.Dataset,
-        prepare: Callable[[tf.Tensor], tf.Tensor],
-        compute: Callable[[tf.Tensor], tf.Tensor],
+        prepare: Callable[[tf.Tensor], Any],
+        compute: Callable[[Any], tf.Tensor],
         batch_size: int = 32,
     ) -> int:
         """Computes what is not known yet; each image once, however often it comes.
 
         Args:
             images: encoded images, scalar strings, in the same order at each pass.
-            prepare: from one of them to what `compute` takes of it, TensorFlow operations only.
-            compute: from a batch of those to features, `[batch, rows, columns, channels]`.
+            prepare: from a batch of them to what `compute` takes, TensorFlow operations only; it
+                runs ahead of `compute`.
+            compute: from that to features, `[batch, rows, columns, channels]`.
             batch_size: images that are computed together.
 
         Returns:
@@ -126,8 +127,9 @@ class FeatureCache:
         batches = (
             images.enumerate()
             .filter(lambda at, _: needed_tensor[at])
-            .map(lambda _, image: prepare(image), num_parallel_calls=tf.data.AUTOTUNE)
+            .map(lambda _, image: image)
             .batch(batch_size)
+            .map(prepare)
             .prefetch(2)
         )
         waiting, computed = known[needed], 0

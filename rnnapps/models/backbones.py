@@ -10,7 +10,7 @@ from keras import ops
 from rnnapps.errors import UserError
 
 
-def small_cnn(filters: Sequence[int] = (32, 64, 128)) -> keras.Model:
+def small_cnn(filters: Sequence[int] = (32, 64, 96, 128)) -> keras.Model:
     """Makes a small convolutional network, to be trained from scratch.
 
     Each block halves the image's sides: a 3×3 convolution, group normalisation (Wu & He 2018),
@@ -18,8 +18,8 @@ def small_cnn(filters: Sequence[int] = (32, 64, 128)) -> keras.Model:
     is told where each pixel stands (Liu et al. 2018), so that it can tell left from right.
 
     Args:
-        filters: Channels of each block's output, multiples of 8. Default: three blocks, whose
-            grid has an eighth of the image's rows and columns.
+        filters: Channels of each block's output, multiples of 8. Default: four blocks, for
+            a grid of a sixteenth of the image's rows and columns, whose places see 31 by 31 pixels.
 
     Returns:
         A model from images, `[batch, height, width, 3]` in 0..255, to features, `[batch, rows,
@@ -98,9 +98,7 @@ def from_file(file: str | Path) -> keras.Model:
         UserError: If the file cannot be read, or holds another kind of model.
 
     Example:
-
-    >>> from_file("efficientnet.keras").output_shape
-    (None, None, None, 1280)
+        encoder = ImageEncoder(from_file("efficientnet.keras"), 256, train_backbone=False)
     """
     if not Path(file).is_file():
         raise UserError(f"{file}: no such file")

@@ -1,5 +1,7 @@
 """The image encoder: features for images, batches, what is trained, round trips, captions."""
 
+import doctest
+
 import keras
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from rnnapps.models import (
     SequenceEncoder,
     TextEncoder,
     backbones,
+    image_encoder,
 )
 
 IMAGES = np.random.default_rng(5).integers(0, 256, (3, 16, 24, 3)).astype("float32")
@@ -218,3 +221,10 @@ def test_backbones_from_files(tmp_path):
     keras.Model(images, pooled).save(tmp_path / "pooled.keras")
     with pytest.raises(UserError, match=r"pooled.keras: .* and \(None, 3\)"):
         backbones.from_file(tmp_path / "pooled.keras")
+
+
+@pytest.mark.parametrize("module", [backbones, image_encoder])
+def test_examples(module):
+    names = {"keras": keras, "small_cnn": backbones.small_cnn, **vars(module)}
+    result = doctest.testmod(module, globs=names)
+    assert result.attempted > 0 and result.failed == 0
