@@ -7,6 +7,7 @@ from rnnapps.models.carried_state import CarriedState
 from rnnapps.models.character_encoder import CharacterEncoder
 from rnnapps.models.decoder import Decoder
 from rnnapps.models.encoder_decoder import EncoderDecoder
+from rnnapps.models.image_encoder import ImageEncoder
 from rnnapps.models.interpolation import mixture_log_probabilities, mixture_weights
 from rnnapps.models.kneser_ney import KneserNey
 from rnnapps.models.language_model import LanguageModel
@@ -24,6 +25,7 @@ __all__ = [
     "CharacterEncoder",
     "Decoder",
     "EncoderDecoder",
+    "ImageEncoder",
     "KneserNey",
     "LanguageModel",
     "MajorityTagger",

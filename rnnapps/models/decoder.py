@@ -44,6 +44,9 @@ class Decoder(keras.layers.Layer):
         activation_regularization: α of the penalty α · mean(h²) on the dropped outputs (Merity et
             al. 2017). Default: 0.
         temporal_regularization: β of the penalty β · mean((h_t - h_{t-1})²). Default: 0.
+        doubly_stochastic: λ of the penalty λ · Σ_s (1 - Σ_t α_ts)² of a text, by which the decoder
+            comes to look at all of the memory (Xu et al. 2015). It is added to the text's loss,
+            the sum over its tokens; where the loss is a mean over tokens, so is it. Default: 0.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras layer.
 
     Call arguments:
@@ -61,8 +64,9 @@ class Decoder(keras.layers.Layer):
         and the list of final states, `[batch, units]` each; with input feeding the last is a_t.
 
     Raises:
-        ValueError: If the encoder reads both ways; if with input feeding there is no attention, or
-            a dropout that is the same at all steps.
+        ValueError: If the encoder reads both ways; if with input feeding or `doubly_stochastic`
+            there is no attention; if with input feeding there is a dropout that is the same at all
+            steps.
 
     Example:
 
@@ -84,6 +88,7 @@ class Decoder(keras.layers.Layer):
         dropout: float = 0.0,
         activation_regularization: float = 0.0,
         temporal_regularization: float = 0.0,
+        doubly_stochastic: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -91,6 +96,11 @@ class Decoder(keras.layers.Layer):
             raise ValueError("A decoder cannot read what comes. Received: bidirectional=True")
         if input_feeding:
             _require_steps(encoder, attention)
+        if doubly_stochastic and attention is None:
+            raise ValueError(
+                "The penalty `doubly_stochastic` needs an attention. Received: "
+                f"doubly_stochastic={doubly_stochastic}, attention=None"
+            )
         self.encoder = encoder
         self.attention = attention
         self.input_feeding = input_feeding
@@ -98,6 +108,7 @@ class Decoder(keras.layers.Layer):
         self.dropout = dropout
         self.activation_regularization = activation_regularization
         self.temporal_regularization = temporal_regularization
+        self.doubly_stochastic = doubly_stochastic
         self.supports_masking = True
         noise_shape = (None, 1, None) if encoder.variational else None
         self.dropout_layer = keras.layers.Dropout(dropout, noise_shape, dtype=self.dtype_policy)
@@ -154,10 +165,12 @@ class Decoder(keras.layers.Layer):
         Returns:
             Float tensor, `[batch, time, output_size]`, and the list of final states.
         """
-        outputs, _, states = self.read(ids, initial_state, reset, memory, training)
+        outputs, weights, states = self.read(ids, initial_state, reset, memory, training)
         dropped = self.dropout_layer(outputs, training=training)
         if training:
             self._regularize(outputs, dropped)
+            if self.doubly_stochastic:
+                self._look_at_all(weights, memory.mask, self.encoder.compute_mask(ids))
         return dropped, states
 
     def read(self, ids, initial_state=None, reset=None, memory=None, training=None):
@@ -183,6 +196,26 @@ class Decoder(keras.layers.Layer):
             return outputs, None, states
         outputs, weights = self._look(outputs, memory)
         return outputs, weights, states
+
+    def begin(self, vectors, training=None):
+        """Reads what is no token before the first one, from states of zero.
+
+        With attention, the decoder does not look at the memory yet.
+
+        Args:
+            vectors: Float tensor, `[batch, embedding_size]`.
+            training: As for the call.
+
+        Returns:
+            The list of states after it.
+        """
+        fresh = [
+            ops.zeros((ops.shape(vectors)[0], size), vectors.dtype) for size in self.state_sizes
+        ]
+        fed = [fresh.pop()] if self.input_feeding else []
+        vectors = ops.concatenate([vectors, *fed], axis=-1)  # [batch, embedding_size (+ fed)]
+        _, states = self.encoder.encoder.step(vectors, fresh, training)
+        return [*states, *fed]
 
     def step(self, ids, states, memory=None):
         """Takes one step.
@@ -294,6 +327,15 @@ class Decoder(keras.layers.Layer):
             mean = ops.sum(change) / ops.cast(size, "float32")
             self.add_loss(self.temporal_regularization * mean)
 
+    def _look_at_all(self, weights, valid, tokens):
+        """Adds the penalty on a memory's steps, `[batch, source]`, that the tokens overlook."""
+        tokens = ops.cast(tokens, "float32")  # [batch, time]
+        looked = ops.sum(ops.cast(weights, "float32") * tokens[..., None], axis=1)
+        counted = valid & ops.any(tokens > 0, axis=1, keepdims=True)  # [batch, source]
+        overlooked = ops.where(counted, ops.square(1 - looked), 0)  # [batch, source]
+        mean = ops.sum(overlooked) / ops.maximum(ops.sum(tokens), 1)
+        self.add_loss(self.doubly_stochastic * mean)
+
     def compute_mask(self, ids, mask=None):
         """Returns the mask of the logits, which is that of the ids, and none for the states."""
         return self.encoder.compute_mask(ids), [None] * len(self.state_sizes)
@@ -323,6 +365,7 @@ class Decoder(keras.layers.Layer):
             "dropout": self.dropout,
             "activation_regularization": self.activation_regularization,
             "temporal_regularization": self.temporal_regularization,
+            "doubly_stochastic": self.doubly_stochastic,
         }
 
     @classmethod

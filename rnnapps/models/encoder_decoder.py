@@ -14,8 +14,9 @@ class EncoderDecoder(keras.Model):
 
         P(w_1 … w_n | source) = Π_t P(w_t | w_1 … w_{t-1}, source)
 
-    The encoder's final states become the decoder's initial ones through a `Bridge`; a decoder with
-    attention looks at the encoder's outputs too (Bahdanau et al. 2015).
+    The encoder's final states become the decoder's initial ones through a `Bridge`, or the first
+    input that it reads, from states of zero and before the first token (Vinyals et al. 2015). A
+    decoder with attention looks at the encoder's outputs too (Bahdanau et al. 2015).
 
     With scheduled sampling (Bengio et al. 2015) the decoder reads in training, for a share of the
     tokens, what it would itself have written in their place, so that it learns to go on from its
@@ -24,14 +25,16 @@ class EncoderDecoder(keras.Model):
     straight line.
 
     Args:
-        encoder: What reads the source: a `TextEncoder`, or any layer that returns outputs
-            `[batch, source, features]` and a list of states, and whose `compute_mask` tells which
-            outputs are valid.
+        encoder: What reads the source: a `TextEncoder`, an `ImageEncoder`, or any layer that
+            returns outputs `[batch, source, features]` and a list of states, and whose
+            `compute_mask` tells which outputs are valid, `None` where all are.
         decoder: The `Decoder`.
         dropout: Share of the encoder's outputs and states that is dropped in training. Default: 0.
         scheduled_sampling: The share of tokens that it reaches. Default: 0.
         sampling_steps: The number of training steps after which it is reached. Default: 1,
             at once.
+        first_input: Whether what the encoder has read is the decoder's first input, in place of
+            its initial states. Default: `False`.
         **kwargs: `name`, `dtype` and `trainable`, as for every Keras model.
 
     Call arguments:
@@ -59,6 +62,7 @@ class EncoderDecoder(keras.Model):
         dropout: float = 0.0,
         scheduled_sampling: float = 0.0,
         sampling_steps: int = 1,
+        first_input: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -67,8 +71,10 @@ class EncoderDecoder(keras.Model):
         self.dropout = dropout
         self.scheduled_sampling = scheduled_sampling
         self.sampling_steps = sampling_steps
-        stack = decoder.encoder.encoder
-        self.bridge = Bridge(stack.state_sizes * stack.num_layers, dtype=self.dtype_policy)
+        self.first_input = first_input
+        stack, size = decoder.encoder.encoder, decoder.encoder.embedding_size
+        sizes = [size] if first_input else stack.state_sizes * stack.num_layers
+        self.bridge = Bridge(sizes, dtype=self.dtype_policy)
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.seed_generator = keras.random.SeedGenerator()
 
@@ -102,7 +108,9 @@ class EncoderDecoder(keras.Model):
         memory, states = self.encode(source, training)
         reading = {"initial_state": states, "memory": memory, "training": training}
         if training and self.scheduled_sampling:
-            logits, _ = self.decoder(target, **reading)
+            # Not the call, which would add the decoder's penalties once more.
+            outputs, _, _ = self.decoder.read(target, **reading)
+            logits = self.decoder.logits(outputs)
             target = self._sampled(target, ops.stop_gradient(logits))
         return self.decoder.hidden(target, **reading)[0]
 
@@ -120,7 +128,9 @@ class EncoderDecoder(keras.Model):
         outputs, states = self.encoder(source, training=training)
         states = [self.dropout_layer(state, training=training) for state in states]
         started = self.bridge(states)
-        if self.decoder.input_feeding:
+        if self.first_input:
+            started = self.decoder.begin(started[0], training)
+        elif self.decoder.input_feeding:
             shape = (ops.shape(started[0])[0], self.decoder.state_sizes[-1])
             started = [*started, ops.zeros(shape, started[0].dtype)]
         if self.decoder.attention is None:
@@ -178,6 +188,7 @@ class EncoderDecoder(keras.Model):
             "dropout": self.dropout,
             "scheduled_sampling": self.scheduled_sampling,
             "sampling_steps": self.sampling_steps,
+            "first_input": self.first_input,
         }
 
     @classmethod

@@ -7,7 +7,9 @@ import numpy as np
 from rnnapps.figures.alignment import alignment
 from rnnapps.figures.bleu_by_length import bleu_by_length
 from rnnapps.figures.confusion import confusion
+from rnnapps.figures.contact_sheet import contact_sheet
 from rnnapps.figures.curves import curves
+from rnnapps.figures.image_attention import image_attention
 from rnnapps.figures.search import search
 
 
@@ -90,3 +92,37 @@ def test_bleu_by_length_has_a_line_for_each_model():
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.lines}
     assert drawn == {name: list(of_model.values()) for name, of_model in groups.items()}
     assert [label.get_text() for label in axes.get_xticklabels()] == ["2-5", "6-9"]
+
+
+def test_contact_sheet_shows_images_with_what_was_written():
+    images = [np.full((20 + n, 30, 3), 40 * n, "uint8") for n in range(5)]
+    written = ["a dog runs through the water and a man looks on", "", "c", "$d$", "e"]
+    references = [["one dog", "a dog of many words that do not stand in one line"], *[["r"]] * 4]
+    figure = contact_sheet(images, written, references)
+    figure.savefig(io.BytesIO(), format="png")
+    drawn = [axes for axes in figure.axes if axes.images]
+    for axes, image in zip(drawn, images, strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), image)
+    told = [[(text.get_text(), text.get_fontweight()) for text in axes.texts] for axes in drawn]
+    bold = [" ".join(text.strip() for text, weight in of if weight == "bold") for of in told]
+    plain = [" ".join(text.strip() for text, weight in of if weight == "normal") for of in told]
+    assert bold == [caption or "(nothing)" for caption in written]
+    assert plain == [" ".join(captions) for captions in references]
+    assert all(len(text) <= 38 for of in told for text, _ in of)
+
+
+def test_image_attention_lays_the_weights_over_the_image():
+    image = np.random.default_rng(0).integers(0, 256, (40, 60, 3)).astype("uint8")
+    weights = np.random.default_rng(1).dirichlet(np.ones(6), size=7).reshape(7, 2, 3)
+    words = ["a", "$dog", "runs", "in", "the", "wet", "grass"]
+    figure = image_attention(image, words, weights)
+    figure.savefig(io.BytesIO(), format="png")
+    first, *others = [axes for axes in figure.axes if axes.images]
+    np.testing.assert_array_equal(first.images[0].get_array(), image)
+    assert [axes.get_title() for axes in others] == words
+    for axes, looked in zip(others, weights, strict=True):
+        below, above = axes.images
+        np.testing.assert_array_equal(above.get_array(), looked)
+        assert above.get_extent() == list(below.get_extent())  # neither shifted nor cut
+        assert above.get_clim() == (0, weights.max())
+    image_attention(image, [], np.zeros((0, 2, 3))).savefig(io.BytesIO(), format="png")

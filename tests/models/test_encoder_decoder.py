@@ -23,6 +23,12 @@ OPTIONS = {
         "num_layers": 2,
     },
     "feeding_additive": {"attention": AdditiveAttention, "score": 6, "input_feeding": True},
+    "first_input": {
+        "attention": MultiplicativeAttention,
+        "score": "general",
+        "input_feeding": True,
+        "first_input": True,
+    },
 }
 
 
@@ -37,6 +43,7 @@ def make(
     decoder_dropout=0.0,
     tied=False,
     input_feeding=False,
+    doubly_stochastic=0.0,
     **options,
 ):
     encoder = TextEncoder(9, 3, SequenceEncoder("gru", 4, num_layers=2))
@@ -47,6 +54,7 @@ def make(
         input_feeding=input_feeding,
         tied=tied,
         dropout=decoder_dropout,
+        doubly_stochastic=doubly_stochastic,
     )
     model = EncoderDecoder(encoder, decoder, **options)
     model.build({"source": (None, None), "target": (None, None)})
@@ -96,7 +104,7 @@ def test_batches_and_padding_change_nothing(options):
         alone = logits_of(model, SOURCE[row : row + 1, :read], TARGET[row : row + 1, :written])
         np.testing.assert_allclose(alone[0], logits[row, :written], atol=1e-5)
     assert logits_of(model, SOURCE[:0], TARGET[:0]).shape == (0, 5, 10)
-    if options:
+    if "attention" in options:
         assert model.alignment(SOURCE, TARGET)[1, 0, 2:].numpy().tolist() == [0, 0]
 
 
@@ -180,13 +188,50 @@ def test_scheduled_sampling_reads_the_models_own_tokens():
     assert float(model.steps_taken) == 3
 
 
-@pytest.mark.parametrize("name", ["no_attention", "feeding"])
+def test_a_first_input_is_read_as_if_it_were_a_token():
+    model = make(first_input=True, num_layers=2)
+    _, states = model.encode(SOURCE)
+    # Three tokens whose embeddings are what the bridge makes of the encoder's states.
+    embeddings = np.array(model.decoder.encoder.embedding.embeddings)
+    embeddings[[5, 6, 7]] = model.bridge(model.encoder(SOURCE)[1])[0]
+    model.decoder.encoder.embedding.embeddings.assign(embeddings)
+    _, expected = model.decoder(np.array([[5], [6], [7]]))
+    for one, other in zip(states, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("feeding", [False, True])
+def test_the_doubly_stochastic_penalty_by_hand(feeding):
+    options = {"input_feeding": feeding, "scheduled_sampling": 0.5 if feeding else 0.0}
+    model = make(
+        AdditiveAttention, 6, cell="elman", doubly_stochastic=0.7, sampling_steps=10, **options
+    )
+    source, target = np.pad(SOURCE, ((0, 1), (0, 0))), np.pad(TARGET, ((0, 1), (0, 0)))
+    weights = np.array(model.alignment(source, target))
+    overlooked = 0.0
+    for row in range(3):  # the fourth is all padding
+        for place in range((source[row] > 0).sum()):
+            looked = weights[row, : (target[row] > 0).sum(), place].sum()
+            overlooked += (1 - looked) ** 2
+    model({"source": source, "target": target}, training=True)
+    # Once only, although the share of sampled tokens, which is still 0, takes a pass of its own.
+    (penalty,) = model.losses
+    assert float(penalty) == pytest.approx(0.7 * overlooked / (target > 0).sum(), rel=1e-5)
+    model({"source": source, "target": target}, training=False)
+    assert model.losses == []
+
+
+@pytest.mark.parametrize("name", ["no_attention", "first_input"])
 def test_round_trip(name, tmp_path):
-    model = make(**OPTIONS[name], dropout=0.1, scheduled_sampling=0.2, sampling_steps=7)
+    penalty = 0.3 if "attention" in OPTIONS[name] else 0.0
+    options = {"scheduled_sampling": 0.2, "sampling_steps": 7, "doubly_stochastic": penalty}
+    model = make(**OPTIONS[name], dropout=0.1, **options)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(logits_of(loaded), logits_of(model))
+    assert loaded.decoder.doubly_stochastic == penalty
     assert (loaded.dropout, loaded.scheduled_sampling, loaded.sampling_steps) == (0.1, 0.2, 7)
+    assert loaded.first_input == (name == "first_input")
 
 
 def test_the_bridge_is_one_layer_of_all_states():
@@ -202,6 +247,8 @@ def test_the_bridge_is_one_layer_of_all_states():
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="Received: attention=None"):
         make(input_feeding=True)
+    with pytest.raises(ValueError, match="Received: doubly_stochastic=1.0, attention=None"):
+        make(doubly_stochastic=1.0)
     layers = SequenceEncoder("gru", 4, bidirectional=False, recurrent_weight_dropout=0.5)
     with pytest.raises(ValueError, match="Received: recurrent_weight_dropout=0.5"):
         Decoder(TextEncoder(10, 3, layers), MultiplicativeAttention(), input_feeding=True)

@@ -1,0 +1,205 @@
+"""Networks that see: images to features on a grid, small and new or large and pretrained."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import keras
+from keras import ops
+
+from rnnapps.errors import UserError
+
+
+def small_cnn(filters: Sequence[int] = (32, 64, 96, 128)) -> keras.Model:
+    """Makes a small convolutional network, to be trained from scratch.
+
+    Each block halves the image's sides: a 3×3 convolution, group normalisation (Wu & He 2018),
+    which is the same in training and in use and for every batch size, and a rectifier. The network
+    is told where each pixel stands (Liu et al. 2018), so that it can tell left from right.
+
+    Args:
+        filters: Channels of each block's output, multiples of 8. Default: four blocks, for
+            a grid of a sixteenth of the image's rows and columns, whose places see 31 by 31 pixels.
+
+    Returns:
+        A model from images, `[batch, height, width, 3]` in 0..255, to features, `[batch, rows,
+        columns, channels]`.
+
+    Example:
+
+    >>> small_cnn((16, 32))(keras.ops.zeros((2, 24, 32, 3))).shape
+    TensorShape([2, 6, 8, 32])
+    """
+    images = features = keras.Input((None, None, 3), name="images")
+    features = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescaling")(features)
+    features = Coordinates(name="coordinates")(features)  # [batch, height, width, 5]
+    for number, channels in enumerate(filters, start=1):
+        features = keras.layers.Conv2D(
+            channels, 3, 2, "same", use_bias=False, name=f"convolution_{number}"
+        )(features)  # [batch, rows, columns, channels]
+        features = keras.layers.GroupNormalization(8, name=f"normalization_{number}")(features)
+        features = keras.layers.ReLU(name=f"rectifier_{number}")(features)
+    return keras.Model(images, features, name="small_cnn")
+
+
+def pretrained(name: str, weights: str | None = "imagenet") -> keras.Model:
+    """Makes a network of `keras.applications`, with its own preprocessing inside.
+
+    Args:
+        name: The name of the class, such as `"MobileNetV3Small"`.
+        weights: `"imagenet"`, or `None` for untrained ones. Default: `"imagenet"`, which Keras
+            downloads once.
+
+    Returns:
+        A model as that of `small_cnn`.
+
+    Raises:
+        UserError: If there is no such class, or the weights cannot be downloaded.
+
+    Example:
+
+    >>> pretrained("MobileNetV3Small", weights=None)(keras.ops.zeros((1, 64, 96, 3))).shape
+    TensorShape([1, 2, 3, 576])
+    """
+    make = getattr(keras.applications, name, None) if name[:1].isupper() else None
+    if make is None:
+        known = ", ".join(known for known in dir(keras.applications) if known[0].isupper())
+        raise UserError(f"no network of that name; there are: {known}. Received: name={name!r}")
+    images = keras.Input((None, None, 3), name="images")
+    preprocessed = ApplicationPreprocessing(make.__module__.split(".")[-1], name="preprocessing")(
+        images
+    )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sizes that it would rather have
+            network = make(include_top=False, weights=weights)
+    except Exception as error:  # Keras raises nothing more special where a download fails
+        if weights is None:
+            raise
+        raise UserError(
+            f"the ImageNet weights of {name} cannot be had: {' '.join(str(error).split())}. Where "
+            "there is no network, put the file into ~/.keras/models, or give a feature extractor "
+            "that was saved as a .keras file, or train the small network from scratch"
+        ) from error
+    return keras.Model(images, network(preprocessed), name=f"pretrained_{name.lower()}")
+
+
+def from_file(file: str | Path) -> keras.Model:
+    """Loads a feature extractor from a `.keras` file, without running code from it.
+
+    Args:
+        file: A model from images, `[batch, height, width, 3]` in 0..255, to features, `[batch,
+            rows, columns, channels]`; its own preprocessing is inside.
+
+    Returns:
+        The model.
+
+    Raises:
+        UserError: If the file cannot be read, or holds another kind of model.
+
+    Example:
+        encoder = ImageEncoder(from_file("efficientnet.keras"), 256, train_backbone=False)
+    """
+    if not Path(file).is_file():
+        raise UserError(f"{file}: no such file")
+    try:
+        model = keras.saving.load_model(file, compile=False, safe_mode=True)
+    except Exception as error:  # of many kinds: no zip, no configuration, unknown layers, code
+        told = " ".join(str(error).split())
+        raise UserError(f"{file}: not a model that Keras can load safely: {told}") from error
+    require_grid(model, f"{file}: ")
+    return model
+
+
+def require_grid(backbone: keras.Model, told: str = "") -> None:
+    """Raises UserError where a model is not one from images to features on a grid.
+
+    Args:
+        backbone: The model.
+        told: What the message begins with.
+    """
+    shapes = [getattr(backbone, name, None) for name in ("input_shape", "output_shape")]
+    ranks = [len(shape) if isinstance(shape, tuple) else 0 for shape in shapes]
+    if ranks != [4, 4] or shapes[0][-1] != 3 or shapes[1][-1] in (None, 3):
+        raise UserError(
+            f"{told}a feature extractor takes [batch, height, width, 3] and gives [batch, rows, "
+            f"columns, channels], not 3 of them. Received: {shapes[0]} and {shapes[1]}"
+        )
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class Coordinates(keras.layers.Layer):
+    """Tells each place of a grid where it stands (CoordConv, Liu et al. 2018).
+
+    Args:
+        **kwargs: `name` and `dtype`, as for every Keras layer.
+
+    Call arguments:
+        features: Float tensor, `[batch, rows, columns, channels]`.
+
+    Returns:
+        The features with two more channels, the row and the column, each from -1 to 1.
+
+    Example:
+
+    >>> Coordinates()(keras.ops.zeros((1, 1, 3, 1)))[0, 0].numpy()
+    array([[ 0.,  0., -1.],
+           [ 0.,  0.,  0.],
+           [ 0.,  0.,  1.]], dtype=float32)
+    """
+
+    def call(self, features):
+        """Adds the channels."""
+        shape = ops.shape(features)
+        one = ops.zeros_like(features[..., :1])  # [batch, rows, columns, 1]
+        rows = self._places(shape[1])[:, None, None]
+        columns = self._places(shape[2])[:, None]
+        return ops.concatenate([features, one + rows, one + columns], axis=-1)
+
+    def _places(self, number):
+        """Returns numbers from -1 to 1, `[number]`; 0 for one."""
+        places = ops.cast(ops.arange(number), "float32")
+        last = ops.cast(number - 1, "float32")
+        return ops.cast((2 * places - last) / ops.maximum(last, 1), self.compute_dtype)
+
+    def compute_output_shape(self, features_shape):
+        """Returns the shape with two more channels."""
+        return (*features_shape[:-1], features_shape[-1] + 2)
+
+
+@keras.saving.register_keras_serializable(package="rnnapps")
+class ApplicationPreprocessing(keras.layers.Layer):
+    """What a network of `keras.applications` expects to be done to images before.
+
+    Args:
+        module: The name of the network's module, such as `"vgg16"`.
+        **kwargs: `name` and `dtype`, as for every Keras layer.
+
+    Call arguments:
+        images: Float tensor, `[batch, height, width, 3]`, in 0..255.
+
+    Returns:
+        The images as the network takes them, of the same shape.
+
+    Example:
+
+    >>> ApplicationPreprocessing("mobilenet_v2")(keras.ops.full((1, 1, 1, 3), 255.0)).numpy()
+    array([[[[1., 1., 1.]]]], dtype=float32)
+    """
+
+    def __init__(self, module: str, **kwargs):
+        super().__init__(**kwargs)
+        self.module = module
+        self.preprocess = getattr(keras.applications, module).preprocess_input
+
+    def call(self, images):
+        """Preprocesses the images."""
+        return self.preprocess(images, data_format="channels_last")
+
+    def compute_output_shape(self, images_shape):
+        """Returns the same shape."""
+        return images_shape
+
+    def get_config(self) -> dict:
+        """Returns the constructor's arguments."""
+        return {**super().get_config(), "module": self.module}
