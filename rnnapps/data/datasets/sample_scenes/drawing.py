@@ -1,0 +1,208 @@
+"""Pictures of scenes, drawn in whole numbers only: the same pixels on every machine.
+
+What a scene leaves open is drawn by chance: where things are and how they are shaded, which way
+animals look and the colour of their coats, blades, waves, clouds, trees and houses.
+"""
+
+import functools
+
+import numpy as np
+
+from rnnapps.data.datasets.sample_scenes.animals import animal_layers
+from rnnapps.data.datasets.sample_scenes.backgrounds import (
+    GROUNDS,
+    at_night,
+    background,
+    landscape,
+)
+from rnnapps.data.datasets.sample_scenes.canvas import RGB, SIZE, WHITE, Canvas
+from rnnapps.data.datasets.sample_scenes.masks import UNIT, disc, grid, mask, polygon
+from rnnapps.data.datasets.sample_scenes.scene import Animals, Group, Pair, Scene
+
+PAINTS: dict[str, RGB] = {
+    "red": (214, 36, 40),
+    "orange": (248, 138, 20),
+    "yellow": (250, 226, 50),
+    "green": (24, 148, 66),
+    "blue": (40, 84, 214),
+    "purple": (124, 50, 168),
+    "pink": (248, 132, 190),
+}
+# Brown, tan, black, white and grey; one is seen only where it differs so much from the ground.
+COATS: tuple[RGB, ...] = (
+    *((122, 76, 42), (196, 150, 98), (44, 38, 38)),
+    *((240, 236, 228), (138, 134, 134)),
+)
+CONTRAST = 120
+FOAM = np.array((226, 242, 250))
+
+# Half of the height and width of shapes, and the width of the white rim around them, in pixels.
+RADII = {"small": (5, 6), "large": (11, 12)}
+RADII_OF_PAIR = (8, 9, 10)
+RIM = 1
+
+# Corners of the shapes in hundredths of that half, y down.
+CORNERS = {
+    "square": ((-84, -84), (84, -84), (84, 84), (-84, 84)),
+    "triangle": ((0, -98), (100, 84), (-100, 84)),
+    "star": (
+        *((0, -105), (27, -36), (100, -32), (43, 14), (62, 85)),
+        *((0, 46), (-62, 85), (-43, 14), (-100, -32), (-27, -36)),
+    ),
+    "cross": (
+        *((-32, -98), (32, -98), (32, -32), (98, -32), (98, 32), (32, 32)),
+        *((32, 98), (-32, 98), (-32, 32), (-98, 32), (-98, -32), (-32, -32)),
+    ),
+}
+
+# How many pixels 100 units of an animal take, by how many there are.
+SCALES = {
+    1: {"dog": (43, 47), "cat": (43, 47), "horse": (35, 38)},
+    2: {"dog": (29, 31), "cat": (29, 31), "horse": (23, 25)},
+}
+
+
+def render(scene: Scene, seed: int) -> np.ndarray:
+    """Draws a picture of a scene.
+
+    Args:
+        scene: What it shows.
+        seed: Draws what the scene leaves open.
+
+    Returns:
+        uint8 `[64, 64, 3]`: red, green and blue.
+
+    Raises:
+        ValueError: It is no scene.
+
+    Example:
+
+    ```python
+    image = render(Animals(1, "dog", "run", "water", "day"), seed=7)
+    ```
+    """
+    canvas = Canvas(seed)
+    match scene:
+        case Group():
+            _draw_group(canvas, scene)
+        case Pair():
+            _draw_pair(canvas, scene)
+        case Animals():
+            _draw_animals(canvas, scene)
+        case _:
+            raise ValueError(f"scene is a Group, a Pair or Animals. Received: scene={scene!r}")
+    return canvas.image()
+
+
+def _draw_group(canvas: Canvas, scene: Group):
+    background(canvas, scene.background)
+    radii = [canvas.choose(RADII[scene.size]) for _ in range(scene.count)]
+    color = canvas.shade(PAINTS[scene.color])
+    for (x, y), radius in zip(_places_apart(canvas, radii), radii, strict=True):
+        _draw_shape(canvas, scene.shape, color, x, y, radius)
+
+
+def _places_apart(canvas: Canvas, radii: list[int]) -> list[tuple[int, int]]:
+    """Draws places where things of such radii do not touch."""
+    while True:
+        places: list[tuple[int, int]] = []
+        for radius in radii:
+            margin = radius + RIM
+            x, y = (canvas.between(margin, SIZE - 1 - margin) for _ in range(2))
+            others = zip(places, radii, strict=False)
+            if any((x - u) ** 2 + (y - v) ** 2 < (radius + r + 3) ** 2 for (u, v), r in others):
+                break
+            places.append((x, y))
+        else:
+            return places
+
+
+def _draw_pair(canvas: Canvas, scene: Pair):
+    background(canvas, scene.background)
+    radii = [canvas.choose(RADII_OF_PAIR) for _ in range(2)]
+    margin = max(radii) + RIM
+    distance = canvas.between(sum(radii) + 4, SIZE - 1 - 2 * margin)
+    start = canvas.between(margin, SIZE - 1 - margin - distance)
+    middle = canvas.between(margin + 5, SIZE - 1 - margin - 5)
+    places = [(along, middle + canvas.between(-5, 5)) for along in (start, start + distance)]
+    if scene.relation == "above":
+        places = [(x, y) for y, x in places]
+    shapes = (scene.first_shape, scene.second_shape)
+    colors = (scene.first_color, scene.second_color)
+    for (x, y), radius, shape, color in zip(places, radii, shapes, colors, strict=True):
+        _draw_shape(canvas, shape, canvas.shade(PAINTS[color]), x, y, radius)
+
+
+def _draw_shape(canvas: Canvas, shape: str, color: np.ndarray, x: int, y: int, radius: int):
+    reach = radius + 2
+    for paint, size in ((WHITE, radius + RIM), (color, radius)):
+        canvas.blend(_shape_mask(shape, size, reach), x - reach, y - reach, paint)
+
+
+@functools.cache
+def _shape_mask(shape: str, radius: int, reach: int) -> np.ndarray:
+    """A shape in the middle of a square of `2 · reach + 1` pixels."""
+    x, y = (axis - (reach * UNIT + UNIT // 2) for axis in grid(2 * reach + 1, 2 * reach + 1))
+    if shape == "circle":
+        return mask(disc(x, y, (0, 0), radius * UNIT))
+    corners = [(u * radius * UNIT // 100, v * radius * UNIT // 100) for u, v in CORNERS[shape]]
+    return mask(polygon(x, y, corners))
+
+
+def _draw_animals(canvas: Canvas, scene: Animals):
+    count, animal, action, place, time = scene
+    is_night = time == "night"
+    landscape(canvas, place, is_night)
+    layers, foot = animal_layers(animal, action, canvas.choose(SCALES[count][animal]))
+    layers = canvas.choose((layers, layers[:, :, ::-1]))
+    _, height, width = layers.shape
+    ground = sum(GROUNDS[place]) // (2 if is_night else 1)
+    coat = canvas.shade(canvas.choose([c for c in COATS if abs(sum(c) - ground) > CONTRAST]))
+    lift = height // 6 if action == "jump" else 0
+    # Two of them have a half of the picture each, the second nearer.
+    room = SIZE // count
+    line = canvas.between(50, 57) if count == 1 else canvas.between(42, 47)
+    for number in range(count):
+        left = number * room + (room - width) // 2
+        left += canvas.between(-1, 1) * max(room - width, 0) // 3
+        left = min(max(left, 0), SIZE - width)
+        top = max(line - foot - lift, 0)
+        if place != "water":
+            _draw_shadow(canvas, left + width // 6, left + width - width // 6, line)
+        _draw_animal(canvas, layers, left, top, coat)
+        if place == "water":
+            _draw_splash(canvas, action, left, left + width, line, is_night)
+        line += canvas.between(6, 11)
+
+
+def _draw_animal(canvas: Canvas, layers: np.ndarray, left: int, top: int, coat: np.ndarray):
+    # What is dark is still to be seen on a dark coat.
+    is_dark = coat.sum() < 200
+    dark = coat + 50 if is_dark else coat // 2
+    far = coat + 24 if is_dark else coat * 7 // 10
+    eye = WHITE if coat.sum() < 330 else (30, 28, 30)
+    for layer, color in zip(layers, (far, coat, dark, eye), strict=True):
+        canvas.blend(layer, left, top, color)
+
+
+def _draw_shadow(canvas: Canvas, left: int, right: int, line: int):
+    for row, inset in ((line - 1, 2), (line, 0), (line + 1, 2)):
+        covered = canvas.pixels[row, left + inset : right - inset]
+        covered[:] = covered * 7 // 10
+
+
+def _draw_splash(canvas: Canvas, action: str, left: int, right: int, line: int, is_night: bool):
+    """The water about the feet, and the drops where an animal moves."""
+    foam, surface = FOAM, np.array(GROUNDS["water"])
+    if is_night:
+        foam, surface = at_night(foam), at_night(surface)
+    if action != "jump":
+        under = canvas.pixels[line - 3 : line + 2, left:right]
+        under[:] = (under + 5 * surface) // 6
+        for _ in range(5):
+            x, y = canvas.between(left, right - 1), line - canvas.between(3, 4)
+            canvas.pixels[y, x : x + 4] = foam
+    if action in ("run", "jump"):
+        for _ in range(18):
+            x, y = canvas.between(left, right - 1), line - canvas.between(-1, 7)
+            canvas.pixels[y, x] = foam
