@@ -16,7 +16,7 @@ from rnnapps.data.datasets.sample_scenes.scene import HELD_OUT, Animals, Group, 
 from rnnapps.data.datasets.sample_scenes.wording import attributes_right, captions, parse
 
 KINDS = (Group, Pair, Animals)
-DIGEST = "1e79d7efdf9bea3907bd8b7f20725d5b8094887c259dcf0421bd2c93f1a1badb"
+DIGEST = "1fbe0f23c74a9ffdd01b7549e4a412b0ced67f6705cd5a695e062b3667c20008"
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_shapes_are_as_many_and_as_large_as_said(splits):
         found = _paint(render(shown, seed), shown.color)
         labels, count = ndimage.label(found)
         sizes = ndimage.sum_labels(found, labels, range(1, count + 1))
-        sizes = sizes[sizes > 15]
+        sizes = sizes[sizes > 4]
         assert len(sizes) == shown.count, shown
         areas[shown.size] += sizes.tolist()
     assert max(areas["small"]) < 0.8 * min(areas["large"])
@@ -208,7 +208,8 @@ def test_what_animals_do_shows_in_their_outlines():
         for action in scene.ACTIONS:
             layers, ground = animals.animal_layers(animal, action, 40)
             assert layers.min() == 0 and layers.max() == 16
-            assert all(layer.any() for layer in layers)
+            shown = [layer.any() for layer in layers]
+            assert shown == [True, True, True, animal == "dog", True]
             _, height, width = sizes[action] = layers.shape
             assert abs(ground - height) <= 3
         assert sizes["sit"][2] < sizes["stand"][2] < sizes["run"][2]

@@ -14,7 +14,7 @@ import numpy as np
 from rnnapps.data.datasets.sample_scenes.masks import UNIT, Point, grid, mask, stroke
 
 # The layers of a drawing, from the back.
-FAR, COAT, DARK, EYE = range(4)
+LAYERS = FAR, COAT, DARK, COLLAR, EYE = tuple(range(5))
 
 
 class Stroke(NamedTuple):
@@ -36,6 +36,7 @@ class Build(NamedTuple):
     head: tuple[Stroke, ...]
     tail: Stroke
     streaming_tail: Stroke
+    stripes: tuple[int, ...] = ()  # in hundredths of the trunk, from the hip
 
 
 class Pose(NamedTuple):
@@ -61,6 +62,7 @@ BUILDS = {
             Stroke(COAT, ((22, 24), (37, 21)), 5),
             Stroke(DARK, ((13, 31), (7, 16)), 5),
             Stroke(DARK, ((39, 23),), 3),
+            Stroke(COLLAR, ((2, 18), (17, 9)), 3),
             Stroke(EYE, ((23, 29),), 2),
         ),
         tail=Stroke(COAT, ((-8, 4), (-20, 14), (-23, 28)), 3),
@@ -85,6 +87,7 @@ BUILDS = {
         ),
         tail=Stroke(COAT, ((-6, 2), (-20, 8), (-25, 24), (-22, 40), (-14, 46)), 3),
         streaming_tail=Stroke(COAT, ((-6, 2), (-24, 6), (-36, 18), (-48, 22)), 3),
+        stripes=(15, 40, 65),
     ),
     "horse": Build(
         trunk=46,
@@ -138,8 +141,9 @@ def animal_layers(animal: str, action: str, scale: int) -> tuple[np.ndarray, int
         scale: Pixels that 100 units take.
 
     Returns:
-        The masks of its four layers, from the back: the far legs, the coat, what is dark, the eyes,
-        int64 `[4, height, width]` from 0 to 16; and the row of the ground, which a jump leaves.
+        The masks of its five layers, from the back: the far legs, the coat, what is dark, the
+        collar (of dogs), the eyes, int64 `[5, height, width]` from 0 to 16; and the row on which
+        it stands.
     """
     strokes = list(_strokes(animal, action))
     left = min(x - s.radius for s in strokes for x, _ in s.points)
@@ -149,7 +153,7 @@ def animal_layers(animal: str, action: str, scale: int) -> tuple[np.ndarray, int
     width = (right - left) * scale // 100 + 2
     height = (top - bottom) * scale // 100 + 2
     x, y = grid(width, height)
-    covered = np.zeros((4, *np.broadcast_shapes(x.shape, y.shape)), bool)  # [4, rows, columns]
+    covered = np.zeros((len(LAYERS), y.size, x.size), bool)  # [layers, rows, columns]
     for layer, points, radius in strokes:
         placed = [_scaled(x - left, top - y, scale) for x, y in points]
         covered[layer] |= stroke(x, y, placed, radius * scale * UNIT // 100)
@@ -180,6 +184,7 @@ def _strokes(animal: str, action: str) -> Iterator[Stroke]:
         yield _from(hip, build.streaming_tail if pose.streams else build.tail)
     yield Stroke(COAT, (hip, shoulder), build.girth)
     yield Stroke(COAT, (shoulder,), build.girth + 2)
+    yield from _stripes(build, hip, shoulder)
     for part in build.head:
         yield _from(shoulder, part)
 
@@ -191,6 +196,17 @@ def _sitting_legs(build: Build, hip: Point, shoulder: Point) -> Iterator[Stroke]
         yield Stroke(layer, (foot, (foot[0] + 5, foot[1])), build.shin)
     yield Stroke(COAT, ((hip[0] + 2, hip[1] + 2),), build.girth + 3)
     yield Stroke(COAT, ((hip[0], build.shin), (hip[0] + build.girth + 9, build.shin)), build.shin)
+
+
+def _stripes(build: Build, hip: Point, shoulder: Point) -> Iterator[Stroke]:
+    right, up = shoulder[0] - hip[0], shoulder[1] - hip[1]
+    for part in build.stripes:
+        inner = _moved(hip, part * right, part * up)
+        outer = (
+            inner[0] - up * build.girth // build.trunk,
+            inner[1] + right * build.girth // build.trunk,
+        )
+        yield Stroke(DARK, (inner, outer), 2)
 
 
 def _moved(point: Point, right: int, up: int) -> Point:

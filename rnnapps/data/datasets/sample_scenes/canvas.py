@@ -14,6 +14,7 @@ RGB = tuple[int, int, int]
 Option = TypeVar("Option")
 
 WHITE = (250, 250, 250)
+BLACK = (30, 28, 30)
 
 
 class Canvas:

@@ -5,6 +5,7 @@ animals look and the colour of their coats, blades, waves, clouds, trees and hou
 """
 
 import functools
+import itertools
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rnnapps.data.datasets.sample_scenes.backgrounds import (
     background,
     landscape,
 )
-from rnnapps.data.datasets.sample_scenes.canvas import RGB, SIZE, WHITE, Canvas
+from rnnapps.data.datasets.sample_scenes.canvas import BLACK, RGB, SIZE, WHITE, Canvas
 from rnnapps.data.datasets.sample_scenes.masks import UNIT, disc, grid, mask, polygon
 from rnnapps.data.datasets.sample_scenes.scene import Animals, Group, Pair, Scene
 
@@ -34,11 +35,13 @@ COATS: tuple[RGB, ...] = (
     *((240, 236, 228), (138, 134, 134)),
 )
 CONTRAST = 120
+COLLAR = (216, 40, 40)
 FOAM = np.array((226, 242, 250))
 
-# Half of the height and width of shapes, and the width of the white rim around them, in pixels.
-RADII = {"small": (5, 6), "large": (11, 12)}
-RADII_OF_PAIR = (8, 9, 10)
+# Half of the height and width of shapes, their black outline and its white rim, in pixels.
+RADII = {"small": 7, "large": 12}
+RADIUS_OF_PAIR = 10
+OUTLINE = 2
 RIM = 1
 
 # Corners of the shapes in hundredths of that half, y down.
@@ -57,8 +60,8 @@ CORNERS = {
 
 # How many pixels 100 units of an animal take, by how many there are.
 SCALES = {
-    1: {"dog": (43, 47), "cat": (43, 47), "horse": (35, 38)},
-    2: {"dog": (29, 31), "cat": (29, 31), "horse": (23, 25)},
+    1: {"dog": 46, "cat": 46, "horse": 37},
+    2: {"dog": 31, "cat": 31, "horse": 25},
 }
 
 
@@ -96,46 +99,44 @@ def render(scene: Scene, seed: int) -> np.ndarray:
 
 def _draw_group(canvas: Canvas, scene: Group):
     background(canvas, scene.background)
-    radii = [canvas.choose(RADII[scene.size]) for _ in range(scene.count)]
+    radius = RADII[scene.size]
     color = canvas.shade(PAINTS[scene.color])
-    for (x, y), radius in zip(_places_apart(canvas, radii), radii, strict=True):
+    for x, y in _places_apart(canvas, scene.count, radius):
         _draw_shape(canvas, scene.shape, color, x, y, radius)
 
 
-def _places_apart(canvas: Canvas, radii: list[int]) -> list[tuple[int, int]]:
-    """Draws places where things of such radii do not touch."""
+def _places_apart(canvas: Canvas, count: int, radius: int) -> list[tuple[int, int]]:
+    """Draws places where things of such a radius do not touch."""
+    margin = radius + RIM
     while True:
-        places: list[tuple[int, int]] = []
-        for radius in radii:
-            margin = radius + RIM
-            x, y = (canvas.between(margin, SIZE - 1 - margin) for _ in range(2))
-            others = zip(places, radii, strict=False)
-            if any((x - u) ** 2 + (y - v) ** 2 < (radius + r + 3) ** 2 for (u, v), r in others):
-                break
-            places.append((x, y))
-        else:
+        axes = [[canvas.between(margin, SIZE - 1 - margin) for _ in range(count)] for _ in "xy"]
+        places = list(zip(*axes, strict=True))
+        pairs = itertools.combinations(places, 2)
+        if all((x - u) ** 2 + (y - v) ** 2 >= (2 * radius + 3) ** 2 for (x, y), (u, v) in pairs):
             return places
 
 
 def _draw_pair(canvas: Canvas, scene: Pair):
     background(canvas, scene.background)
-    radii = [canvas.choose(RADII_OF_PAIR) for _ in range(2)]
-    margin = max(radii) + RIM
-    distance = canvas.between(sum(radii) + 4, SIZE - 1 - 2 * margin)
-    start = canvas.between(margin, SIZE - 1 - margin - distance)
-    middle = canvas.between(margin + 5, SIZE - 1 - margin - 5)
-    places = [(along, middle + canvas.between(-5, 5)) for along in (start, start + distance)]
+    # Each has a half of the picture.
+    margin = RADIUS_OF_PAIR + RIM
+    middle = canvas.between(SIZE // 3, SIZE * 2 // 3)
+    places = [
+        (canvas.between(start + margin, start + SIZE // 2 - 1 - margin), middle + off)
+        for start, off in ((0, canvas.between(-5, 5)), (SIZE // 2, canvas.between(-5, 5)))
+    ]
     if scene.relation == "above":
         places = [(x, y) for y, x in places]
     shapes = (scene.first_shape, scene.second_shape)
     colors = (scene.first_color, scene.second_color)
-    for (x, y), radius, shape, color in zip(places, radii, shapes, colors, strict=True):
-        _draw_shape(canvas, shape, canvas.shade(PAINTS[color]), x, y, radius)
+    for (x, y), shape, color in zip(places, shapes, colors, strict=True):
+        _draw_shape(canvas, shape, canvas.shade(PAINTS[color]), x, y, RADIUS_OF_PAIR)
 
 
 def _draw_shape(canvas: Canvas, shape: str, color: np.ndarray, x: int, y: int, radius: int):
+    # The same edge around every color, before every background.
     reach = radius + 2
-    for paint, size in ((WHITE, radius + RIM), (color, radius)):
+    for paint, size in ((WHITE, radius + RIM), (BLACK, radius), (color, radius - OUTLINE)):
         canvas.blend(_shape_mask(shape, size, reach), x - reach, y - reach, paint)
 
 
@@ -153,7 +154,7 @@ def _draw_animals(canvas: Canvas, scene: Animals):
     count, animal, action, place, time = scene
     is_night = time == "night"
     landscape(canvas, place, is_night)
-    layers, foot = animal_layers(animal, action, canvas.choose(SCALES[count][animal]))
+    layers, foot = animal_layers(animal, action, SCALES[count][animal])
     layers = canvas.choose((layers, layers[:, :, ::-1]))
     _, height, width = layers.shape
     ground = sum(GROUNDS[place]) // (2 if is_night else 1)
@@ -180,8 +181,8 @@ def _draw_animal(canvas: Canvas, layers: np.ndarray, left: int, top: int, coat: 
     is_dark = coat.sum() < 200
     dark = coat + 50 if is_dark else coat // 2
     far = coat + 24 if is_dark else coat * 7 // 10
-    eye = WHITE if coat.sum() < 330 else (30, 28, 30)
-    for layer, color in zip(layers, (far, coat, dark, eye), strict=True):
+    eye = WHITE if coat.sum() < 330 else BLACK
+    for layer, color in zip(layers, (far, coat, dark, COLLAR, eye), strict=True):
         canvas.blend(layer, left, top, color)
 
 

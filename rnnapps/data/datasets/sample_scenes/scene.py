@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SPLIT_SIZES = {"train": 4_000, "dev": 300, "test": 500}
+SPLIT_SIZES = {"train": 5_000, "dev": 300, "test": 500}
 
 COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "pink")
 SHAPES = ("circle", "square", "triangle", "star", "cross")
