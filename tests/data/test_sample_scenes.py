@@ -16,7 +16,7 @@ from rnnapps.data.datasets.sample_scenes.scene import HELD_OUT, Animals, Group, 
 from rnnapps.data.datasets.sample_scenes.wording import attributes_right, captions, parse
 
 KINDS = (Group, Pair, Animals)
-DIGEST = "1fbe0f23c74a9ffdd01b7549e4a412b0ced67f6705cd5a695e062b3667c20008"
+DIGEST = "c9931a18bea7cca8c5a01336917c3fb7bcffd4f98a17cc220de33631f9d6774a"
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +183,12 @@ def test_pairs_are_placed_as_said(splits):
         )
         along, across = (x1 - x0, y1 - y0) if shown.relation == "left of" else (y1 - y0, x1 - x0)
         assert along > 12 and abs(across) < along, shown
+
+
+def test_days_are_lighter_than_nights_in_every_scene_of_animals():
+    for shown in all_scenes(Animals):
+        day_and_night = [render(shown._replace(time=time), seed=0) for time in scene.TIMES]
+        assert day_and_night[0].mean() > day_and_night[1].mean() + 10, shown
 
 
 def test_masks_have_the_areas_of_geometry():

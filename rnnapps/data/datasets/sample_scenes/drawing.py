@@ -29,18 +29,19 @@ PAINTS: dict[str, RGB] = {
     "purple": (124, 50, 168),
     "pink": (248, 132, 190),
 }
-# Brown, tan, black, white and grey; one is seen only where it differs so much from the ground.
-COATS: tuple[RGB, ...] = (
-    *((122, 76, 42), (196, 150, 98), (44, 38, 38)),
-    *((240, 236, 228), (138, 134, 134)),
-)
-CONTRAST = 120
+# One is seen only where it differs so much from the ground, all three colors taken together.
+COATS: dict[str, tuple[RGB, ...]] = {
+    "dog": ((122, 76, 42), (196, 150, 98), (240, 236, 228)),
+    "cat": ((138, 134, 134), (228, 140, 60), (44, 38, 38)),
+    "horse": ((122, 76, 42), (240, 236, 228), (44, 38, 38)),
+}
+CONTRAST = 150
 COLLAR = (216, 40, 40)
 FOAM = np.array((226, 242, 250))
 
 # Half of the height and width of shapes, their black outline and its white rim, in pixels.
 RADII = {"small": 7, "large": 12}
-RADIUS_OF_PAIR = 10
+RADIUS_OF_PAIR = 11
 OUTLINE = 2
 RIM = 1
 
@@ -157,8 +158,10 @@ def _draw_animals(canvas: Canvas, scene: Animals):
     layers, foot = animal_layers(animal, action, SCALES[count][animal])
     layers = canvas.choose((layers, layers[:, :, ::-1]))
     _, height, width = layers.shape
-    ground = sum(GROUNDS[place]) // (2 if is_night else 1)
-    coat = canvas.shade(canvas.choose([c for c in COATS if abs(sum(c) - ground) > CONTRAST]))
+    ground = np.array(GROUNDS[place])
+    ground = at_night(ground) if is_night else ground
+    fitting = [c for c in COATS[animal] if np.abs(ground - c).sum() > CONTRAST]
+    coat = canvas.shade(canvas.choose(fitting))
     lift = height // 6 if action == "jump" else 0
     # Two of them have a half of the picture each, the second nearer.
     room = SIZE // count
