@@ -1,0 +1,1 @@
+"""Generated pictures of small scenes with five captions each: the captioning task's sample."""
