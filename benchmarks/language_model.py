@@ -1,6 +1,6 @@
 """Language models: perplexity against n-grams, and seconds against stock Keras.
 
-    RNNAPPS_DATA=DIR python benchmarks/language_model.py ptb [--seed 0] [--epochs 10]
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py ptb [--seed 0] [--epochs 14]
     RNNAPPS_DATA=DIR python benchmarks/language_model.py shakespeare [--seed 0] [--epochs 12]
     RNNAPPS_DATA=DIR python benchmarks/language_model.py speed [--seed 0]
     RNNAPPS_DATA=DIR python benchmarks/language_model.py sampling --export DIR/VERSION
@@ -96,7 +96,7 @@ def ptb(flags: argparse.Namespace) -> None:
 
     data = [f"--data={file('ptb.train')}", f"--dev_data={file('ptb.valid')}"]
     data.append(f"--test_data={file('ptb.test')}")
-    metrics, version = train(PTB | {"epochs": flags.epochs or 10}, data, flags)
+    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data, flags)
     print("| model | test perplexity |\n|---|---|")
     print(f"| recurrent | {metrics['test']['perplexity']:.2f} |", flush=True)
     sentences = {part: read_sentences(f"ptb.{part}") for part in ("train", "valid", "test")}

@@ -45,7 +45,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
                     # Bytes, not `tfds.features.Image`, which would be decoded when it is read.
                     "image": tfds.features.Scalar(dtype=np.object_),
                     "name": tfds.features.Text(),
-                    "captions": tfds.features.Sequence(tfds.features.Text(), length=5),
+                    "captions": tfds.features.Sequence(tfds.features.Text()),
                 }
             ),
             supervised_keys=("image", "captions"),
