@@ -4,14 +4,14 @@ The scores of all words at all steps are the largest tensor of a model that writ
 is the passes over it that cost, beside the products. So on TensorFlow
 
 - the bias is one more feature of the words, so that adding it is part of the product;
-- what label smoothing adds, `ε (score of the target - mean of the scores)`, and the weights of the
-  steps are applied to the features, which are small;
-- the loss and `P - 1[target]`, from which both gradients are made, come from one operation.
+- the gradient is made of `P` alone; the targets and label smoothing enter where it has met the
+  features, which are small: `∂logits = u (P - q)`, where `u` is the gradient of each step's loss;
+- `log Σ exp` is found from `P` at the best word, which cannot underflow.
 
-With `g = P - 1[target]` and the gradient `u` of each step's loss, the error signals are
+With `q = (1 - ε) 1[target] + ε / V` the error signals are
 
-    ∂h = u ⊙ (g E + ε (E[target] - mean E)),
-    ∂E = gᵀ (u ⊙ h) + ε (Σ_{target = w} u h - Σ u h / V)
+    ∂h = u ⊙ (P E - (1 - ε) E[target] - ε mean E),
+    ∂E = Pᵀ (u ⊙ h) - (1 - ε) Σ_{target = w} u h - ε Σ u h / V
 """
 
 import keras
@@ -62,24 +62,23 @@ def _on_tensorflow(features, words, bias, targets, share):
         rows = tf.concat([features, tf.ones([steps, 1], features.dtype)], axis=1)
         table = tf.concat([words, bias[:, None]], axis=1)  # [vocabulary, features + 1]
         logits = tf.matmul(rows, table, transpose_b=True)  # [steps, vocabulary]
-        losses, rest = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=ids)
+        P = tf.nn.softmax(logits)
+        log_sum = tf.reduce_max(logits, axis=1) - tf.math.log(tf.reduce_max(P, axis=1))  # [steps]
+        losses = log_sum - (1 - share) * tf.gather(logits, ids, batch_dims=1)
+        wanted = (1 - share) * tf.gather(table, ids)  # [steps, features + 1]
         if share:
-            of_targets = tf.gather(table, ids) - tf.reduce_mean(
-                table, axis=0
-            )  # [steps, features + 1]
-            losses += share * tf.reduce_sum(rows * of_targets, axis=1)  # [steps]
+            mean = share * tf.reduce_mean(table, axis=0)  # [features + 1]
+            losses -= tf.linalg.matvec(rows, mean)
+            wanted += mean
 
         def backward(upstream):
             weighted = rows * upstream[:, None]  # [steps, features + 1]
-            to_rows = tf.matmul(rest, words) * upstream[:, None]  # [steps, features]
-            to_table = tf.matmul(rest, weighted, transpose_a=True)  # [vocabulary, features + 1]
+            to_rows = (tf.matmul(P, words) - wanted[:, :-1]) * upstream[:, None]
+            to_table = tf.matmul(P, weighted, transpose_a=True)  # [vocabulary, features + 1]
             if share:
-                to_rows += share * of_targets[:, :-1] * upstream[:, None]
-                size = tf.shape(table)[0]
-                to_table += share * (
-                    tf.math.unsorted_segment_sum(weighted, ids, size)
-                    - tf.reduce_sum(weighted, axis=0) / tf.cast(size, table.dtype)
-                )
+                size = tf.cast(tf.shape(table)[0], table.dtype)
+                to_table -= share * tf.reduce_sum(weighted, axis=0) / size
+            to_table = tf.tensor_scatter_nd_sub(to_table, ids[:, None], (1 - share) * weighted)
             return to_rows, to_table[:, :-1], to_table[:, -1]
 
         return losses, backward
