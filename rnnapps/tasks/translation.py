@@ -112,6 +112,10 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """The share of tokens that training comes to read as the model would have written them."""
     sampling_steps: PositiveInt = 10_000
     """Training steps over which that share grows from 0."""
+    buckets: PositiveInt | Literal["auto"] = "auto"
+    """The largest number of padded lengths; a batch holds pairs of similar length. Each costs a
+    compilation of all layers, so `auto` gives each at least 2,500 training pairs, up to 8
+    lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
     """The largest number of passes over the training pairs; `auto`: 5 for the sample, otherwise
     30."""
@@ -220,7 +224,10 @@ class Translation(Task):
         if growth == "auto":
             growth = max(1.0, *((target - 10) / source for source, target in kept))
             growth = round(growth + 0.005, 2)
-        config = dataclasses.replace(config, max_growth=growth)
+        buckets = config.buckets
+        if buckets == "auto":
+            buckets = min(max(lengths.total() // 2500, 1), 8)
+        config = dataclasses.replace(config, max_growth=growth, buckets=buckets)
         self.config = settled(config, lengths.total())
         self.plan = batching.Plan.of(lengths, **self.plan_sizes())
         log.info(
