@@ -120,11 +120,13 @@ def train(name: str, settings: dict, data: list[str], flags) -> tuple[dict, Path
     command = [sys.executable, SCRIPT, "train", *data, f"--seed={flags.seed}"]
     command += [f"--{key}={value}" for key, value in settings.items()]
     command += [f"--out={out}", f"--export={out}-export"]
+    started = time.monotonic()
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    seconds = time.monotonic() - started
     metrics = json.loads((out / "metrics.json").read_text())
     print(
-        f"{name}: {metrics['parameters']:,} parameters, {metrics['seconds']:.0f} s of training in "
-        f"all; dev BLEU {metrics['dev']['bleu']:.2f}",
+        f"{name}: {metrics['parameters']:,} parameters, {seconds:.0f} s from start to export, "
+        f"{metrics['seconds']:.0f} s of training in all; dev BLEU {metrics['dev']['bleu']:.2f}",
         file=sys.stderr,
         flush=True,
     )
@@ -233,7 +235,7 @@ def python_loop(task, model, beam: int):
 
     def translate(batch):
         (memory, states), read = encode(tf.constant(batch))
-        longest = np.minimum((config.max_growth * read.numpy()).astype(int) + 10, limit)
+        longest = np.minimum(np.ceil(config.max_growth * read.numpy()).astype(int) + 10, limit)
         rows = len(batch)
         states = [tf.repeat(state, beam, axis=0) for state in states]
         scores = np.full((rows, beam), -np.inf)

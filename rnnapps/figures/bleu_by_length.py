@@ -16,6 +16,7 @@ def bleu_by_length(groups: Mapping[str, Mapping[str, float]]) -> Figure:
     axes = figure.subplots()
     for name, of_model in groups.items():
         axes.plot(list(of_model), list(of_model.values()), "o-", label=name)
-    axes.set(xlabel="tokens of the source", ylabel="BLEU", ylim=(0, None))
-    axes.legend()
+    highest = max((score for of_model in groups.values() for score in of_model.values()), default=0)
+    axes.set(xlabel="tokens of the source", ylabel="BLEU", ylim=(0, 1.1 * highest or 1))
+    axes.legend(loc="lower left")
     return figure

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from etils import epy
-from jsonargparse.typing import (
-    PositiveFloat,
-    PositiveInt,
-)
+from jsonargparse.typing import PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
@@ -479,7 +476,9 @@ class Translation(Task):
         """Searches for the best translations of ids, int32 `[batch, source]`."""
         config = self.config
         read = tf.math.count_nonzero(source, 1, dtype=tf.int32)  # [batch]
-        longest = tf.cast(config.max_growth * tf.cast(read, tf.float32), tf.int32) + 10  # [batch]
+        grown = tf.math.ceil(config.max_growth * tf.cast(read, tf.float32))  # [batch]
+        # Of a text without tokens, which has its end alone, nothing is written.
+        longest = tf.where(read > 1, tf.cast(grown, tf.int32) + 10, 0)  # [batch]
         return search.search(
             model,
             source,
@@ -568,8 +567,9 @@ class Translation(Task):
     def limits(self) -> str:
         return (
             f"It reads and writes at most {self.config.max_length - 1:,} tokens of a text, as one "
-            "sentence, and knows the language and the subjects of its training text only. A "
-            "translation can be fluent and wrong. Of the training pairs the first "
+            "sentence (of a blank one it writes nothing), and knows the language and the subjects "
+            "of its training text only. A translation can be fluent and wrong. Of the training "
+            "pairs the first "
             f"{_TRAIN_MEASURED:,} are measured."
         )
 

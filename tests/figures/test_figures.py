@@ -81,7 +81,7 @@ def test_alignment_shows_the_weights_and_the_tokens():
     np.testing.assert_array_equal(axes.images[0].get_array(), weights)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["▁the", "▁dog", "$"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["▁il", "▁cane"]
-    long = alignment(np.ones((300, 1)) / 1, ["a"], ["b"] * 300)
+    long = alignment(np.ones((300, 1)), ["a"], ["b"] * 300)
     long.savefig(io.BytesIO(), format="png")
     assert len(long.axes[0].get_yticklabels()) <= 80
 
