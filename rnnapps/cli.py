@@ -119,7 +119,7 @@ def _finish(task, model, metrics, run, versions: Path) -> Path:
 
 def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     """Measures an export; the last line is one JSON object of metrics."""
-    task, model = export.read(task_class, Path(flags.model), **_given(task_class.Data, flags))
+    task, model = export.read(task_class, Path(flags.model), **_given(task_class, flags))
     try:
         examples = task.load_all() if flags.split == "all" else task.load()[flags.split]
         task.check({flags.split: examples})
@@ -142,7 +142,7 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     total = cut = 0
     quiet = not sys.stderr.isatty() or sys.stdout.isatty()
     with tqdm.tqdm(disable=quiet) as progress:
-        for batch in _batches(_inputs(flags), flags.batch_size):
+        for batch in _batches(task.expand(_inputs(flags)), flags.batch_size):
             for given, answer in zip(batch, task.answer(model, batch, options), strict=True):
                 meant = task.interpret(given, answer)
                 as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
@@ -290,11 +290,11 @@ def _config(config_class: type, flags: jsonargparse.Namespace) -> Any:
     return from_mapping(config_class, {name: flags[name] for name in names})
 
 
-def _given(config_class: type, flags: jsonargparse.Namespace) -> dict[str, Any]:
+def _given(task_class: type[Task], flags: jsonargparse.Namespace) -> dict[str, Any]:
     """The fields that the command line names; new data drops the kept dev and test data."""
-    names = [field.name for field in dataclasses.fields(config_class)]
+    names = [field.name for field in dataclasses.fields(task_class.Data)]
     given = {name: flags[name] for name in names if flags[name] is not None}
-    return {"dev_data": None, "test_data": None} | given if "data" in given else given
+    return dict.fromkeys(task_class.named_with_data) | given if "data" in given else given
 
 
 def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:

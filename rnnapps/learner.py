@@ -78,7 +78,7 @@ class Learner:
 
     def step(self, batch: Any) -> tf.Tensor:
         """Takes one of the `steps`."""
-        whole = self._strategy.experimental_local_results(tf.nest.flatten(batch)[0])
+        whole = tf.nest.flatten(self._strategy.experimental_local_results(batch))
         self._shapes.add(tuple(tuple(part.shape) for part in whole))
         return self._run(batch)
 

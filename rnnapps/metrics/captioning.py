@@ -1,10 +1,12 @@
 """How good captions are, by what people wrote about the same images."""
 
 import collections
+import hashlib
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 _LONGEST_NGRAM = 4
@@ -36,27 +38,29 @@ def words(caption: str) -> list[str]:
 def scores(
     written: Sequence[str],
     references: Sequence[Sequence[str]],
-    training: Collection[str] | None = None,
+    learnt: np.ndarray | None = None,
 ) -> dict[str, float]:
     """Measures captions against all references of their images, by their `words`.
 
     Args:
         written: The captions, one an image.
         references: What people wrote, at least one for each image.
-        training: The captions that were learnt from. Default: `None`, not known.
+        learnt: The `fingerprints` of the captions that were learnt from. Default: `None`, not
+            known.
 
     Returns:
         `bleu1` to `bleu4`, BLEU (Papineni et al. 2002) of so many words in a row, and `chrf`
         (Popović 2015), from 0 to 100; `cider`, see `cider`; `caption_length`, words in the mean;
         `vocabulary`, how many different words; `distinct`, the different captions by all; and
-        where `training` is given, `novel`, the share of captions that are not among those.
+        where `learnt` is given, `novel`, the share of captions that are not among those.
 
     Raises:
         ValueError: If the numbers of captions and lists differ, or a list is empty.
 
     Example:
 
-    >>> found = scores(["A dog runs ."], [["a dog runs", "the dog is running"]], ["a dog sits"])
+    >>> learnt = fingerprints(["a dog sits"])
+    >>> found = scores(["A dog runs ."], [["a dog runs", "the dog is running"]], learnt)
     >>> round(found["bleu1"], 6), found["caption_length"], found["novel"]
     (100.0, 3.0, 1.0)
     """
@@ -83,10 +87,28 @@ def scores(
         "vocabulary": float(len({word for caption in captions for word in caption})),
         "distinct": len(set(texts)) / number,
     }
-    if training is not None:
-        learnt = {" ".join(words(caption)) for caption in training}
-        found["novel"] = sum(text not in learnt for text in texts) / number
+    if learnt is not None:
+        known = np.isin([_fingerprint(caption) for caption in captions], learnt)
+        found["novel"] = float(np.sum(~known)) / number
     return found
+
+
+def fingerprints(captions: Iterable[str]) -> np.ndarray:
+    """Returns what tells captions apart by their `words`, in little room.
+
+    Args:
+        captions: The texts.
+
+    Returns:
+        Rising uint64 numbers, one for each different caption; two of a million captions have the
+        same with a chance of 3 in 100 million.
+    """
+    return np.unique([_fingerprint(words(caption)) for caption in captions]).astype("uint64")
+
+
+def _fingerprint(caption: Sequence[str]) -> np.uint64:
+    hashed = hashlib.blake2b(" ".join(caption).encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(hashed, "little"))
 
 
 def signatures(references: int = 5) -> dict[str, str]:

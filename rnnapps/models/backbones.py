@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import keras
-from keras import ops
 
 from rnnapps.errors import UserError
 
 
-def small_cnn(filters: Sequence[int] = (32, 64, 96, 128)) -> keras.Model:
+def small_cnn(filters: Sequence[int] = (32, 64, 128, 128)) -> keras.Model:
     """Makes a small convolutional network, to be trained from scratch.
 
-    Each block halves the image's sides: a 3×3 convolution, group normalisation (Wu & He 2018),
-    which is the same in training and in use and for every batch size, and a rectifier. The network
-    is told where each pixel stands (Liu et al. 2018), so that it can tell left from right.
+    Convolutions with rectifiers, of 5×5 places for the first, which also halves the image's sides,
+    and 3×3 for the others; between them the largest of each 2×2 values is kept, so that it counts
+    little where exactly something was found. The initial weights keep the variance (He et al.
+    2015).
 
     Args:
-        filters: Channels of each block's output, multiples of 8. Default: four blocks, for
-            a grid of a sixteenth of the image's rows and columns, whose places see 31 by 31 pixels.
+        filters: Channels of each convolution's output. Default: four of them, for a grid of a
+            sixteenth of the image's rows and columns, whose places see 75 by 75 pixels.
 
     Returns:
         A model from images, `[batch, height, width, 3]` in 0..255, to features, `[batch, rows,
@@ -32,13 +32,21 @@ def small_cnn(filters: Sequence[int] = (32, 64, 96, 128)) -> keras.Model:
     """
     images = features = keras.Input((None, None, 3), name="images")
     features = keras.layers.Rescaling(1 / 127.5, offset=-1, name="rescaling")(features)
-    features = Coordinates(name="coordinates")(features)  # [batch, height, width, 5]
-    for number, channels in enumerate(filters, start=1):
+    for number, channels in enumerate(filters):
+        size, strides = (3, 1) if number else (5, 2)
+        if number:
+            features = keras.layers.MaxPooling2D(2, padding="same", name=f"pooling_{number}")(
+                features
+            )  # [batch, rows, columns, channels]
         features = keras.layers.Conv2D(
-            channels, 3, 2, "same", use_bias=False, name=f"convolution_{number}"
+            channels,
+            size,
+            strides,
+            "same",
+            activation="relu",
+            kernel_initializer="he_normal",
+            name=f"convolution_{number + 1}",
         )(features)  # [batch, rows, columns, channels]
-        features = keras.layers.GroupNormalization(8, name=f"normalization_{number}")(features)
-        features = keras.layers.ReLU(name=f"rectifier_{number}")(features)
     return keras.Model(images, features, name="small_cnn")
 
 
@@ -125,46 +133,6 @@ def require_grid(backbone: keras.Model, told: str = "") -> None:
             f"{told}a feature extractor takes [batch, height, width, 3] and gives [batch, rows, "
             f"columns, channels], not 3 of them. Received: {shapes[0]} and {shapes[1]}"
         )
-
-
-@keras.saving.register_keras_serializable(package="rnnapps")
-class Coordinates(keras.layers.Layer):
-    """Tells each place of a grid where it stands (CoordConv, Liu et al. 2018).
-
-    Args:
-        **kwargs: `name` and `dtype`, as for every Keras layer.
-
-    Call arguments:
-        features: Float tensor, `[batch, rows, columns, channels]`.
-
-    Returns:
-        The features with two more channels, the row and the column, each from -1 to 1.
-
-    Example:
-
-    >>> Coordinates()(keras.ops.zeros((1, 1, 3, 1)))[0, 0].numpy()
-    array([[ 0.,  0., -1.],
-           [ 0.,  0.,  0.],
-           [ 0.,  0.,  1.]], dtype=float32)
-    """
-
-    def call(self, features):
-        """Adds the channels."""
-        shape = ops.shape(features)
-        one = ops.zeros_like(features[..., :1])  # [batch, rows, columns, 1]
-        rows = self._places(shape[1])[:, None, None]
-        columns = self._places(shape[2])[:, None]
-        return ops.concatenate([features, one + rows, one + columns], axis=-1)
-
-    def _places(self, number):
-        """Returns numbers from -1 to 1, `[number]`; 0 for one."""
-        places = ops.cast(ops.arange(number), "float32")
-        last = ops.cast(number - 1, "float32")
-        return ops.cast((2 * places - last) / ops.maximum(last, 1), self.compute_dtype)
-
-    def compute_output_shape(self, features_shape):
-        """Returns the shape with two more channels."""
-        return (*features_shape[:-1], features_shape[-1] + 2)
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")

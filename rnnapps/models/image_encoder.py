@@ -7,16 +7,19 @@ from keras import ops
 
 from rnnapps.errors import UserError
 from rnnapps.models.backbones import require_grid
+from rnnapps.models.coordinates import Coordinates
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
 class ImageEncoder(keras.layers.Layer):
     """Sees an image as a list of regions, and as a whole (Vinyals et al. 2015; Xu et al. 2015).
 
-        v_i = relu(W f_i + b),    g = (1 / L) Σ_i v_i
+        v_i = relu(W [f_i; p_i] + b),    g = max_i v_i
 
     where f_1 … f_L are the features that a convolutional network, the backbone, has found on its
-    grid, row by row. An attention looks at the v_i; a decoder begins with g.
+    grid, row by row, and p_i is where on the grid, its row and column from -1 to 1 (Liu et al.
+    2018), which tells left from right. An attention looks at the v_i; a decoder begins with g, the
+    largest of each of their values.
 
     The backbone always runs in inference mode, also where it is trained: batch normalisation keeps
     the statistics that it has learnt, and an image's features do not depend on its batch. Those of
@@ -74,6 +77,7 @@ class ImageEncoder(keras.layers.Layer):
         self.train_backbone = train_backbone
         self.channels = backbone.output_shape[-1]
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.coordinates = Coordinates(dtype=self.dtype_policy)
         self.dense = keras.layers.Dense(units, "relu", dtype=self.dtype_policy)
 
     @property
@@ -85,21 +89,28 @@ class ImageEncoder(keras.layers.Layer):
         """Builds the dense layer for images or features of the shape given."""
         if self._are_images(images_shape):
             self.grid(*images_shape[1:3])
-        self.dense.build((images_shape[0], None, self.channels))
+        self.dense.build((images_shape[0], None, self.channels + 2))
 
     def call(self, images, training=None):
         """Sees the images, or what is known of them."""
         features = self.features(images) if self._are_images(images.shape) else images
         features = ops.cast(features, self.compute_dtype)
+        features = self.dropout_layer(features, training=training)
+        features = self.coordinates(features)  # [batch, rows, columns, channels + 2]
+        regions = ops.shape(features)[1] * ops.shape(features)[2]
         features = ops.reshape(
-            features, (-1, ops.shape(features)[1] * ops.shape(features)[2], self.channels)
-        )  # [batch, regions, channels]
-        outputs = self.dense(self.dropout_layer(features, training=training))
-        return outputs, [ops.mean(outputs, axis=1)]  # [batch, regions, units], [batch, units]
+            features, (-1, regions, self.channels + 2)
+        )  # [batch, regions, channels + 2]
+        outputs = self.dense(features)
+        return outputs, [ops.max(outputs, axis=1)]  # [batch, regions, units], [batch, units]
 
     def features(self, images):
         """Returns the backbone's features of images, `[batch, rows, columns, channels]`."""
-        return self.backbone(ops.cast(images, "float32"), training=False)
+        rows = ops.shape(images)[0]
+        # TensorFlow's convolutions of no images give wrong shapes: there is always one.
+        one = ops.zeros((ops.maximum(1 - rows, 0), *ops.shape(images)[1:]), "float32")
+        images = ops.concatenate([ops.cast(images, "float32"), one])  # [batch or 1, height, …]
+        return self.backbone(images, training=False)[:rows]
 
     def last_output(self, states: list):
         """Returns the image's vector, `[batch, units]`, of the states that the call returned."""

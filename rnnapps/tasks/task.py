@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -93,6 +93,9 @@ class Task:
     bytes_a_step: int
     """What a step of an encoded example takes in memory."""
 
+    named_with_data: tuple[str, ...] = ("dev_data", "test_data")
+    """The settings of `Data` that other `data` makes void."""
+
     cuts_training: bool = True
     """Whether training reads the beginning of what is too long; if not, it leaves it out."""
 
@@ -129,6 +132,10 @@ class Task:
 
     def check(self, splits: Splits) -> None:
         """Raises UserError where splits do not fit each other, or not the adapted task."""
+
+    def expand(self, inputs: Iterator[Any]) -> Iterator[Any]:
+        """Puts what `predict` answers in the place of what it was given: files, of a folder."""
+        return inputs
 
     def as_examples(self, inputs: Sequence[Any]) -> "dict[str, tf.Tensor]":
         """Makes a batch of raw examples, without targets, of what `predict` was given."""

@@ -13,7 +13,7 @@ from PIL import Image
 
 from rnnapps.data import sources
 from rnnapps.data.formats import image_files
-from rnnapps.data.formats.captions import read_captions
+from rnnapps.data.formats.captions import from_rows, read_captions
 from rnnapps.data.formats.image_files import ImageFiles
 from rnnapps.data.formats.rows import BadRow, whole
 from rnnapps.errors import UserError
@@ -224,7 +224,7 @@ def test_bad_images_are_named_once_and_skipped(tmp_path, is_zip, monkeypatch, ca
         files = ImageFiles(images)
         return files, sources.load_splits(
             path,
-            read=functools.partial(read_captions, images=files),
+            read=functools.partial(read_captions, files=files),
             sample="",
             fields=dict.fromkeys(("image", "name", "captions")),
             key="name",
@@ -284,7 +284,7 @@ def test_train_and_dev_in_two_files_share_the_images(tmp_path):
     splits = sources.load_splits(
         paths[0],
         dev_data=paths[1],
-        read=functools.partial(read_captions, images=files),
+        read=functools.partial(read_captions, files=files),
         sample="",
         fields=dict.fromkeys(("image", "name", "captions")),
         key="name",
@@ -292,3 +292,17 @@ def test_train_and_dev_in_two_files_share_the_images(tmp_path):
     sizes = {part: int(dataset.cardinality()) for part, dataset in splits.items()}
     assert sizes["dev"] == 9 and sizes["train"] + sizes["test"] == 40
     assert files.report().startswith("49 images, 0 of them without captions; 0 captions of 0 ")
+
+
+def test_rows_of_tfds_data_are_those_of_files_and_named_by_their_number():
+    given = [
+        {"image": b"one", "captions": "A  dog .\n a cat"},
+        BadRow("tfds:toy train", 2, "an empty item (number 1 of 1)"),
+        {"image": b"three", "captions": "rain"},
+    ]
+    rows = list(from_rows(lambda: iter(given), "tfds:toy train"))
+    assert rows == [
+        {"image": b"one", "name": "tfds:toy train:1", "captions": "A dog .\na cat"},
+        given[1],
+        {"image": b"three", "name": "tfds:toy train:3", "captions": "rain"},
+    ]

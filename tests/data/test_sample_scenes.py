@@ -46,10 +46,10 @@ def splits():
             "white background is orange; an orange star on a white background is large",
         ),
         (
-            Group(3, "small", "pink", "cross", "night sky"),
-            "three small pink crosses in the night sky; there are three small pink crosses in the "
-            "night sky; in the night sky there are three small pink crosses; three small crosses "
-            "in the night sky are pink; three pink crosses in the night sky are small",
+            Group(3, "small", "purple", "square", "night sky"),
+            "three small purple squares in the night sky; there are three small purple squares in "
+            "the night sky; in the night sky there are three small purple squares; three small "
+            "squares in the night sky are purple; three purple squares in the night sky are small",
         ),
         (
             Pair("red", "square", "above", "orange", "circle", "water"),
@@ -59,11 +59,11 @@ def splits():
             "circle on the water with a red square above it",
         ),
         (
-            Pair("blue", "cross", "left of", "blue", "star", "grass"),
-            "a blue cross is to the left of a blue star on the grass; a blue star is to the right "
-            "of a blue cross on the grass; on the grass there is a blue cross to the left of a "
-            "blue star; there is a blue cross on the grass with a blue star to its right; there is "
-            "a blue star on the grass with a blue cross to its left",
+            Pair("blue", "square", "left of", "blue", "star", "grass"),
+            "a blue square is to the left of a blue star on the grass; a blue star is to the right "
+            "of a blue square on the grass; on the grass there is a blue square to the left of a "
+            "blue star; there is a blue square on the grass with a blue star to its right; there "
+            "is a blue star on the grass with a blue square to its left",
         ),
     ],
     ids=str,
@@ -74,7 +74,7 @@ def test_captions_are_as_one_says_them(shown, told):
 
 def test_every_caption_tells_its_scene_and_no_other():
     scenes = [shown for kind in KINDS for shown in all_scenes(kind)]
-    assert len(set(scenes)) == len(scenes) == 840 + 9_520 + 288
+    assert len(set(scenes)) == len(scenes) == 480 + 3_040 + 288
     told = Counter(caption for shown in scenes for caption in captions(shown))
     assert len(told) == 5 * len(scenes) and max(told.values()) == 1
     assert all(parse(caption) == shown for shown in scenes for caption in captions(shown))
@@ -181,8 +181,8 @@ def test_pairs_are_placed_as_said(splits):
             ndimage.center_of_mass(_paint(picture, color))
             for color in (shown.first_color, shown.second_color)
         )
-        along, across = (x1 - x0, y1 - y0) if shown.relation == "left of" else (y1 - y0, x1 - x0)
-        assert along > 12 and abs(across) < along, shown
+        along, asquare = (x1 - x0, y1 - y0) if shown.relation == "left of" else (y1 - y0, x1 - x0)
+        assert along > 12 and abs(asquare) < along, shown
 
 
 def test_days_are_lighter_than_nights_in_every_scene_of_animals():
@@ -223,8 +223,6 @@ def test_what_animals_do_shows_in_their_outlines():
 
 
 def test_builder_offers_the_same_pictures(tmp_path, monkeypatch):
-    import tensorflow as tf
-
     from rnnapps.data.datasets.sample_scenes import sample_scenes_dataset_builder as module
 
     monkeypatch.setattr(scene, "SPLIT_SIZES", {"train": 30, "dev": 10, "test": 10})
@@ -240,8 +238,7 @@ def test_builder_offers_the_same_pictures(tmp_path, monkeypatch):
         for shown in scenes:
             example = read[f"scene-{number:06d}.png"]
             assert tuple(text.decode() for text in example["captions"]) == captions(shown)
-            assert example["image"].startswith(b"\x89PNG")
-            assert (tf.io.decode_png(example["image"]) == render(shown, number)).numpy().all()
+            assert (example["image"] == render(shown, number)).all()
             number += 1
 
 

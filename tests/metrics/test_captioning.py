@@ -74,17 +74,19 @@ def test_extremes():
     perfect = captioning.scores([some[-1].upper() for some in REFERENCES], REFERENCES)
     for name in ("bleu1", "bleu2", "bleu3", "chrf"):
         assert perfect[name] == pytest.approx(100), name
-    nothing = captioning.scores(["", " ."], REFERENCES[:2], ["a dog"])
+    nothing = captioning.scores(["", " ."], REFERENCES[:2], captioning.fingerprints(["a dog"]))
     assert nothing.pop("novel") == 1 and nothing.pop("distinct") == 0.5
     assert nothing == dict.fromkeys(nothing, 0.0)
-    assert set(captioning.scores([], [], []).values()) == {0.0}
+    assert set(captioning.scores([], [], captioning.fingerprints([])).values()) == {0.0}
     with pytest.raises(ValueError, match="Received: 1 captions and 1 lists, 1 of them empty"):
         captioning.scores(["a"], [[]])
 
 
 def test_what_is_written():
     written = ["A dog runs.", "a dog runs", "a cat sits here", "a dog runs"]
-    found = captioning.scores(written, [["a dog"]] * 4, ["A dog runs !", "a cat"])
+    learnt = captioning.fingerprints(["A dog runs !", "a cat", "a dog RUNS"])
+    assert learnt.shape == (2,) and learnt.dtype == "uint64"
+    found = captioning.scores(written, [["a dog"]] * 4, learnt)
     assert found["caption_length"] == 13 / 4 and found["vocabulary"] == 6
     assert found["distinct"] == 2 / 4 and found["novel"] == 1 / 4
     assert "novel" not in captioning.scores(written, [["a dog"]] * 4)

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from rnnapps.data.formats.image_files import ImageFiles
@@ -28,7 +28,7 @@ Captions: TypeAlias = Iterator[tuple[str, str] | BadRow]
 
 def read_captions(
     path: str | os.PathLike,
-    images: ImageFiles,
+    files: ImageFiles,
     image_column: str = "image",
     caption_column: str = "caption",
 ) -> Iterator[Row]:
@@ -41,15 +41,15 @@ def read_captions(
         path: A `.json` file of COCO's form (`images`, `annotations`); a `.csv` or `.tsv` file with
             named columns; or, with any other suffix, a Flickr token file, whose lines are
             `image.jpg#0`, a tab and a caption. Each also `.gz`.
-        images: Where the images are.
+        files: Where the images are.
         image_column: The column of a table that holds an image's path, or the end of it.
         caption_column: The column that holds a caption.
 
     Yields:
         `{"image": …, "name": "dog.jpg", "captions": "A dog runs.\nA brown dog."}`, in which `image`
         is a function that reads it (see `ImageFiles.find`); or a `BadRow` for a row that cannot be
-        read, has no caption, or names a path that leads out of `images`. What is not in `images` is
-        left out, and `images.report()` counts it.
+        read, has no caption, or names a path that leads out of `files`. What is not in `files` is
+        left out, and `files.report()` counts it.
 
     Raises:
         UserError: A file is missing, damaged or without captions, or none of its images is there.
@@ -72,7 +72,7 @@ def read_captions(
     is_any_there = not captions
     for name, texts in captions.items():
         try:
-            image = images.find(name, len(texts))
+            image = files.find(name, len(texts))
         except LookupError as error:
             yield BadRow(path, None, str(error))
             continue
@@ -81,9 +81,27 @@ def read_captions(
             yield {"image": image, "name": name, "captions": join_items(texts)}
     if not is_any_there:
         raise UserError(
-            f"none of the {len(captions):,} images that {path} names is in {images.spec}. "
+            f"none of the {len(captions):,} images that {path} names is in {files.spec}. "
             f"Received: {next(iter(captions))}, …"
         )
+
+
+def from_rows(rows: Callable[[], Iterator[Row]], place: str) -> Iterator[Row]:
+    """Streams the images of a TFDS data set as `read_captions` does those of files.
+
+    Args:
+        rows: Starts reading images with their captions.
+        place: What they are, for the errors: `"tfds:NAME SPLIT"`.
+
+    Yields:
+        Such rows; an image is named by its number.
+    """
+    for number, row in enumerate(rows(), 1):
+        if isinstance(row, BadRow):
+            yield row
+        else:
+            texts = (" ".join(text.split()) for text in row["captions"].split("\n"))
+            yield {**row, "name": f"{place}:{number}", "captions": join_items(texts)}
 
 
 def _captions(path: str, image_column: str, caption_column: str) -> Captions:

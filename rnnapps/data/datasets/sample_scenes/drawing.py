@@ -23,11 +23,9 @@ from rnnapps.data.datasets.sample_scenes.scene import Animals, Group, Pair, Scen
 PAINTS: dict[str, RGB] = {
     "red": (214, 36, 40),
     "orange": (248, 138, 20),
-    "yellow": (250, 226, 50),
     "green": (24, 148, 66),
     "blue": (40, 84, 214),
     "purple": (124, 50, 168),
-    "pink": (248, 132, 190),
 }
 # One is seen only where it differs so much from the ground, all three colors taken together.
 COATS: dict[str, tuple[RGB, ...]] = {
@@ -40,7 +38,7 @@ COLLAR = (216, 40, 40)
 FOAM = np.array((226, 242, 250))
 
 # Half of the height and width of shapes, their black outline and its white rim, in pixels.
-RADII = {"small": 7, "large": 12}
+RADII = {"small": 8, "large": 13}
 RADIUS_OF_PAIR = 11
 OUTLINE = 2
 RIM = 1
@@ -52,10 +50,6 @@ CORNERS = {
     "star": (
         *((0, -105), (27, -36), (100, -32), (43, 14), (62, 85)),
         *((0, 46), (-62, 85), (-43, 14), (-100, -32), (-27, -36)),
-    ),
-    "cross": (
-        *((-32, -98), (32, -98), (32, -32), (98, -32), (98, 32), (32, 32)),
-        *((32, 98), (-32, 98), (-32, 32), (-98, 32), (-98, -32), (-32, -32)),
     ),
 }
 

@@ -3,10 +3,10 @@
 import itertools
 from collections.abc import Iterable, Iterator
 
-import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
+from rnnapps.data.datasets.sample_scenes.canvas import SIZE
 from rnnapps.data.datasets.sample_scenes.drawing import render
 from rnnapps.data.datasets.sample_scenes.scene import Scene, splits
 from rnnapps.data.datasets.sample_scenes.wording import captions
@@ -15,10 +15,10 @@ from rnnapps.data.datasets.sample_scenes.wording import captions
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Generates the bundled sample of the captioning task, without a download.
 
-    Each example holds `image`, the bytes of a PNG file of 64 by 64 pixels, `name`, that of the
-    file, and `captions`, five sentences that each tell all that the picture shows. What there is to
-    see is explained in `scene`, what is said of it in `wording`. The splits `train`, `dev` and
-    `test` share no scene: those of `dev` and `test` are new combinations.
+    Each example holds `image`, a picture of 64 by 64 pixels kept as PNG, `name`, that of its file,
+    and `captions`, five sentences that each tell all that the picture shows. What there is to see
+    is explained in `scene`, what is said of it in `wording`. The splits `train`, `dev` and `test`
+    share no scene: those of `dev` and `test` are new combinations.
 
     Example:
 
@@ -42,8 +42,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
             ),
             features=tfds.features.FeaturesDict(
                 {
-                    # Bytes, not `tfds.features.Image`, which would be decoded when it is read.
-                    "image": tfds.features.Scalar(dtype=np.object_),
+                    "image": tfds.features.Image(shape=(SIZE, SIZE, 3), encoding_format="png"),
                     "name": tfds.features.Text(),
                     "captions": tfds.features.Sequence(tfds.features.Text()),
                 }

@@ -5,8 +5,8 @@ Every caption of a scene tells all of its attributes, so that each can be checke
 =============================================================== ==================
 Caption                                                         Tells
 =============================================================== ==================
-two large orange crosses on a white background                  what there is
-in the night sky there is a small pink star                     the place first
+two large orange squares on a white background                  what there is
+in the night sky there is a small purple star                   the place first
 three small circles on the water are blue                       the color last
 a red star is to the left of a blue circle on the grass         left before right
 there is a blue circle on the grass with a red star to its left right before left
@@ -29,7 +29,6 @@ from rnnapps.data.datasets.sample_scenes.scene import (
 )
 
 NUMBERS = {1: "a", 2: "two", 3: "three"}
-PLURALS = {"cross": "crosses"}
 PARTICIPLES = {"run": "running", "sit": "sitting", "stand": "standing", "jump": "jumping"}
 ON_BACKGROUND = {
     "plain": "on a white background",
@@ -174,6 +173,6 @@ def _counted(count: int, *words: str) -> str:
     """An article or number before adjectives and a noun."""
     *adjectives, noun = words
     if count > 1:
-        noun = PLURALS.get(noun, noun + "s")
+        noun += "s"
     article = "an" if count == 1 and words[0][0] in "aeiou" else NUMBERS[count]
     return " ".join([article, *adjectives, noun])
