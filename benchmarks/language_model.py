@@ -13,7 +13,8 @@ character model on the first 90% of tiny shakespeare, of which the last part cho
 reports nats a character on the last 10%.
 
 `speed` trains both models without dropout for some steps, and stock Keras' layers of the same sizes
-on the same windows, each in a process of its own, three times by turns; the median counts.
+on the same windows, each in a process of its own, three times by turns; the median counts. Each
+side is as its user has it: that a process keeps the memory it frees is a part of training here.
 `sampling` writes with an exported character model, one prompt and 64 at a time, against a Python
 loop that calls `predict` for each character of one prompt.
 
