@@ -13,7 +13,9 @@ character model on the first 90% of tiny shakespeare, of which the last part cho
 reports nats a character on the last 10%.
 
 `speed` trains both models without dropout for some steps, and stock Keras' layers of the same sizes
-on the same windows, each in a process of its own, three times by turns; the median counts.
+on the same windows, each in a process of its own, three times by turns. The median step of a turn
+counts, and of the turns the median, so that neither a pause of the machine nor a busy minute does.
+Each side is as its user has it: that a process keeps the memory it frees is part of training here.
 `sampling` writes with an exported character model, one prompt and 64 at a time, against a Python
 loop that calls `predict` for each character of one prompt.
 
@@ -168,7 +170,7 @@ def speed(flags: argparse.Namespace) -> None:
 
 
 def measure_speed(name: str, side: str, seed: int) -> float:
-    """Returns the tokens a second of one side's training, after its compilation."""
+    """Returns the tokens a second of one side's median step, after its compilation."""
     import keras
     import tensorflow as tf
 
@@ -183,25 +185,33 @@ def measure_speed(name: str, side: str, seed: int) -> float:
     task = LanguageModel(config)
     train = task.load()["train"]
     task.adapt(train)
-    batches = task.batches(task.encoded(train, training=True), epoch=0).take(SPEED_STEPS).cache()
-    tokens = SPEED_STEPS * config.batch_size * config.window
+    taken = list(task.batches(task.encoded(train, training=True), epoch=0).take(SPEED_STEPS))
+    batches = tf.data.Dataset.from_tensor_slices(
+        tf.nest.map_structure(lambda *parts: tf.stack(parts), *taken)
+    )
+    ends = []
     if side == "rnnapps":
         learner = Learner(task, tf.distribute.get_strategy())
 
         def run():
-            list(map(float, (values[0] for values in learner.steps(batches))))
+            for values in learner.steps(batches):
+                float(values[0])
+                ends.append(time.monotonic())
     else:
         model = stock_keras(len(task.vocabulary), config)
+        tell = keras.callbacks.LambdaCallback(
+            on_train_batch_end=lambda step, logs: ends.append(time.monotonic())
+        )
         windows = batches.map(lambda inputs, targets, weights: (inputs["tokens"], targets))
 
         def run():
-            model.fit(windows, verbose=0)
+            model.fit(windows, callbacks=[tell], verbose=0)
 
     keras.utils.set_random_seed(seed)
+    run()  # compiles
+    ends.clear()
     run()
-    started = time.monotonic()
-    run()
-    return tokens / (time.monotonic() - started)
+    return config.batch_size * config.window / float(np.median(np.diff(ends)))
 
 
 def stock_keras(vocabulary_size: int, config):

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from rnnapps.data.batching import full_batches
 from rnnapps.devices import shared_out
+from rnnapps.memory import keep_freed_memory
 from rnnapps.optimizers import OPTIMIZERS, LossScaling
 from rnnapps.tasks.task import Task
 
@@ -37,6 +38,7 @@ class Learner:
         self._strategy = strategy
         replicas = strategy.num_replicas_in_sync
         self._batch_size = -(-config.batch_size // replicas) * replicas
+        keep_freed_memory()
         keras.utils.set_random_seed(config.seed)
         with strategy.scope():
             with precision(config.precision):

@@ -56,9 +56,6 @@ class _Averaging:
         summed = _sum_over_replicas([grads[i] for i in known])
         norm = ops.sqrt(2 * sum(tf.nn.l2_loss(_values(gradient)) for gradient in summed))
         self.gradient_norm.assign(norm)
-        if self.clip_norm:
-            scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
-            summed = [_scaled(gradient, scale) for gradient in summed]
         grads = list(grads)
         for i, gradient in zip(known, summed, strict=True):
             grads[i] = tf.convert_to_tensor(gradient)
@@ -66,6 +63,12 @@ class _Averaging:
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
         return grads_and_vars  # `apply` has done it, before clipping
+
+    def _share(self, dtype):
+        """Returns the share of the gradient that clipping leaves."""
+        if not self.clip_norm:
+            return ops.cast(1, dtype)
+        return self.clip_norm / ops.maximum(ops.cast(self.gradient_norm, dtype), self.clip_norm)
 
     def _average_weight(self, dtype):
         """Returns 1 - m_t."""
@@ -103,6 +106,7 @@ class AveragingSGD(_Averaging, keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate):
         """Takes a step and moves the average after it."""
         rate, gradient = (ops.cast(value, variable.dtype) for value in (learning_rate, gradient))
+        rate *= self._share(variable.dtype)
         stepped = tf.convert_to_tensor(variable) - rate * gradient
         average = self.averages[self._get_variable_index(variable)]
         kept = tf.convert_to_tensor(average)
@@ -152,10 +156,10 @@ class AveragingAdam(_Averaging, keras.optimizers.Adam):
         )
         powers = [decay ** (steps + 1) for decay in decays]
         rate = rate * ops.sqrt(1 - powers[1]) / (1 - powers[0])
-        weight = self._average_weight(variable.dtype)
+        share, weight = self._share(variable.dtype), self._average_weight(variable.dtype)
         values = map(tf.convert_to_tensor, (*kept, ops.cast(gradient, variable.dtype)))
         step = _compiled_step if np.prod(variable.shape) >= LARGE else _step
-        stepped = step(*values, rate, weight, self.beta_1, self.beta_2, self.epsilon)
+        stepped = step(*values, share, rate, weight, self.beta_1, self.beta_2, self.epsilon)
         for one, value in zip(kept, stepped, strict=True):
             self.assign(one, value)
 
@@ -184,8 +188,21 @@ class LossScaling(keras.optimizers.LossScaleOptimizer):
 OPTIMIZERS = {"adam": AveragingAdam, "sgd": AveragingSGD}
 
 
-def _step(variable, momentum, velocity, average, gradient, rate, weight, beta_1, beta_2, epsilon):
+def _step(
+    variable,
+    momentum,
+    velocity,
+    average,
+    gradient,
+    share,
+    rate,
+    weight,
+    beta_1,
+    beta_2,
+    epsilon,
+):
     """Returns a variable and what is kept of it after a step."""
+    gradient *= share
     momentum += (gradient - momentum) * (1 - beta_1)
     velocity += (tf.square(gradient) - velocity) * (1 - beta_2)
     variable -= rate * momentum / (tf.sqrt(velocity) + epsilon)
@@ -216,9 +233,3 @@ def _merged(gradient):
 
 def _values(gradient):
     return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-
-
-def _scaled(gradient, scale):
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
-    return gradient * scale

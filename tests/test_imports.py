@@ -27,6 +27,7 @@ RANKS = {
     "layers": 1,
     "optimizers": 1,
     "devices": 1,
+    "memory": 1,
     "checkpoints": 1,
     "progress": 1,
     "oracles": 1,

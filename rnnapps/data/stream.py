@@ -61,8 +61,9 @@ class Stream:
         """Cuts the text into equally long rows, and each row into windows.
 
         The first windows of all rows come first, row after row, then the second ones. A window ends
-        where `stride` new tokens end and begins `size` tokens before; what is before the row is
-        padding. The state is to begin anew where `reset` says so, at each row's beginning.
+        where `stride` new tokens end and begins `size` tokens before. None has padding: before a
+        row and behind it stands what stands there in the text, taken as a ring. The state is to
+        begin anew before the windows that `reset` names, the first ones.
 
         Args:
             rows: The number of rows, which a batch has.
@@ -70,32 +71,25 @@ class Stream:
             stride: The new ones among them. Default: `None`, all.
 
         Returns:
-            Unbatched `({"tokens": int32 [size], "reset": bool [size]}, targets int32 [size])`;
-            targets that are not to be counted, being padding or not new, are 0.
+            Unbatched `({"tokens": int32 [size], "reset": bool []}, targets int32 [size])`; targets
+            that are not to be counted, being not the row's or not new, are 0.
         """
         stride = stride or size
         length, num_windows = self._row_length(rows), self.num_windows(rows, stride)
-
-        def window(row: int, number: int):
-            begin = row * length
-            end = min(begin + length, len(self))
-            first = begin + (number + 1) * stride - size
-            tokens, targets = self.read(first, first + size), self.targets(first, first + size)
-            places = np.arange(first, first + size)
-            tokens[(places < begin) | (places >= end)] = 0
-            targets[(places < begin + number * stride) | (places >= end)] = 0
-            return tokens, places == begin, targets
+        begins = length * np.arange(rows)[:, None]  # [rows, 1]
+        ends = np.minimum(begins + length, len(self))
 
         def batches() -> Iterator[tuple]:
             for number in range(num_windows):
-                tokens, reset, targets = zip(
-                    *(window(row, number) for row in range(rows)), strict=True
-                )
-                inputs = {"tokens": np.stack(tokens), "reset": np.stack(reset)}
-                yield inputs, np.stack(targets)
+                news = begins + number * stride
+                places = news + np.arange(stride - size, stride)  # [rows, size]
+                counted = (news <= places) & (places < ends)
+                around = places % len(self)
+                inputs = {"tokens": self._ids[around], "reset": np.full(rows, number == 0)}
+                yield inputs, np.where(counted, self._ids[around + 1], 0)
 
         ids = tf.TensorSpec([rows, size], tf.int32)
-        signature = ({"tokens": ids, "reset": tf.TensorSpec([rows, size], tf.bool)}, ids)
+        signature = ({"tokens": ids, "reset": tf.TensorSpec([rows], tf.bool)}, ids)
         dataset = tf.data.Dataset.from_generator(batches, output_signature=signature).unbatch()
         return dataset.apply(tf.data.experimental.assert_cardinality(rows * num_windows))
 

@@ -25,8 +25,8 @@ class CarriedState(keras.Model):
         **kwargs: `name` and `dtype`, as for every Keras model.
 
     Call arguments:
-        inputs: A dict of `tokens`, integer tensor, `[batch_size, time]`, and `reset`, Boolean
-            tensor of that shape, true where a new text begins at that token.
+        inputs: A dict of `tokens`, integer tensor, `[batch_size, time]`, without padding, and
+            `reset`, Boolean tensor, `[batch_size]`, true where the row begins anew with the window.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -36,7 +36,7 @@ class CarriedState(keras.Model):
 
     >>> encoder = TextEncoder(50, 8, SequenceEncoder("lstm", 4, bidirectional=False))
     >>> model = CarriedState(LanguageModel(Decoder(encoder)), batch_size=2)
-    >>> window = {"tokens": np.ones((2, 5), "int32"), "reset": np.zeros((2, 5), bool)}
+    >>> window = {"tokens": np.ones((2, 5), "int32"), "reset": np.zeros(2, bool)}
     >>> first, second = model(window), model(window)
     >>> bool(np.all(first == second))
     False
@@ -66,21 +66,19 @@ class CarriedState(keras.Model):
 
     def call(self, inputs, training=None):
         """Reads a window from where the last one ended."""
-        tokens, reset = inputs["tokens"], ops.cast(inputs["reset"], "bool")
-        states = [ops.convert_to_tensor(state) for state in self.states]
+        tokens, reset = inputs["tokens"], ops.cast(inputs["reset"], "bool")[:, None]
+        states = [ops.where(reset, ops.zeros_like(state), state) for state in self.states]
         if self.stride is None:
-            hidden, states = self._read(tokens, reset, states, training)
+            hidden, states = self._read(tokens, states, training)
             self._carry(states)
             return hidden
-        first, states = self._read(
-            tokens[:, : self.stride], reset[:, : self.stride], states, training
-        )
+        first, states = self._read(tokens[:, : self.stride], states, training)
         self._carry(states)
-        rest, _ = self._read(tokens[:, self.stride :], reset[:, self.stride :], states, training)
+        rest, _ = self._read(tokens[:, self.stride :], states, training)
         return ops.concatenate([first, rest], axis=1)  # [batch, time, features]
 
-    def _read(self, tokens, reset, states, training):
-        return self.model.decoder.hidden(tokens, states, reset, training=training)
+    def _read(self, tokens, states, training):
+        return self.model.decoder.hidden(tokens, states, padded=False, training=training)
 
     def _carry(self, states):
         for kept, state in zip(self.states, states, strict=True):

@@ -57,6 +57,8 @@ class Decoder(keras.layers.Layer):
             Default: `None`.
         memory: What the decoder's `attention.remember` returned. Default: `None`, without
             attention.
+        padded: Whether id 0 is padding. Without, every step is valid, which is faster than to mask
+            none. Default: `True`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -147,12 +149,12 @@ class Decoder(keras.layers.Layer):
                 name="bias",
             )
 
-    def call(self, ids, initial_state=None, reset=None, memory=None, training=None):
+    def call(self, ids, initial_state=None, reset=None, memory=None, padded=True, training=None):
         """Reads the ids and predicts what follows each of them."""
-        hidden, states = self.hidden(ids, initial_state, reset, memory, training)
+        hidden, states = self.hidden(ids, initial_state, reset, memory, padded, training)
         return self.logits(hidden), states
 
-    def hidden(self, ids, initial_state=None, reset=None, memory=None, training=None):
+    def hidden(self, ids, initial_state=None, reset=None, memory=None, padded=True, training=None):
         """Reads the ids, and stops before the softmax; `logits` and `nats` go on.
 
         Args:
@@ -160,20 +162,22 @@ class Decoder(keras.layers.Layer):
             initial_state: As for the call.
             reset: As for the call.
             memory: As for the call.
+            padded: As for the call.
             training: As for the call.
 
         Returns:
             Float tensor, `[batch, time, output_size]`, and the list of final states.
         """
-        outputs, weights, states = self.read(ids, initial_state, reset, memory, training)
+        outputs, weights, states = self.read(ids, initial_state, reset, memory, padded, training)
         dropped = self.dropout_layer(outputs, training=training)
         if training:
             self._regularize(outputs, dropped)
             if self.doubly_stochastic:
-                self._look_at_all(weights, memory.mask, self.encoder.compute_mask(ids))
+                tokens = self.encoder.compute_mask(ids) if padded else ops.ones_like(ids)
+                self._look_at_all(weights, memory.mask, tokens)
         return dropped, states
 
-    def read(self, ids, initial_state=None, reset=None, memory=None, training=None):
+    def read(self, ids, initial_state=None, reset=None, memory=None, padded=True, training=None):
         """Reads the ids without predicting.
 
         Args:
@@ -181,6 +185,7 @@ class Decoder(keras.layers.Layer):
             initial_state: As for the call.
             reset: As for the call.
             memory: As for the call.
+            padded: As for the call.
             training: As for the call.
 
         Returns:
@@ -188,9 +193,9 @@ class Decoder(keras.layers.Layer):
             weights, `[batch, time, source]`, `None` without attention; and the final states.
         """
         if self.input_feeding:
-            return self._feed(ids, initial_state, reset, memory, training)
+            return self._feed(ids, initial_state, reset, memory, padded, training)
         outputs, states = self.encoder(
-            ids, initial_state=initial_state, reset=reset, training=training
+            ids, initial_state=initial_state, reset=reset, padded=padded, training=training
         )
         if self.attention is None:
             return outputs, None, states
@@ -256,7 +261,7 @@ class Decoder(keras.layers.Layer):
         seen = ops.concatenate([contexts, outputs], axis=-1)
         return self.attentional_layer(seen), weights  # [batch, time, output_size]
 
-    def _feed(self, ids, initial_state, reset, memory, training):
+    def _feed(self, ids, initial_state, reset, memory, padded, training):
         """Takes the steps of `read` one by one."""
         vectors = self.encoder.embed(ids, training=training)  # [batch, time, embedding_size]
         fresh = [ops.zeros((ops.shape(ids)[0], size), vectors.dtype) for size in self.state_sizes]
@@ -278,7 +283,7 @@ class Decoder(keras.layers.Layer):
             step,
             vectors,
             states,
-            mask=self.encoder.compute_mask(ids),
+            mask=self.encoder.compute_mask(ids) if padded else None,
             zero_output_for_mask=True,
         )
         size = self.encoder.output_size

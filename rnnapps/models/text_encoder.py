@@ -32,6 +32,8 @@ class TextEncoder(keras.layers.Layer):
             what is read. Default: `None`, nothing.
         initial_state: List of tensors, as for the encoder. Default: `None`.
         reset: Boolean tensor, `[batch, time]`, as for the encoder. Default: `None`.
+        padded: Whether id 0 is padding. Without, every step is valid, which is faster than to mask
+            none. Default: `True`.
         training: Whether dropout is active. Default: `None`, as the surrounding call says.
 
     Returns:
@@ -88,11 +90,11 @@ class TextEncoder(keras.layers.Layer):
         size = self.embedding_size + (features_shape[-1] if features_shape else 0)
         self.encoder.build((*ids_shape[:2], size))
 
-    def call(self, ids, features=None, initial_state=None, reset=None, training=None):
+    def call(self, ids, features=None, initial_state=None, reset=None, padded=True, training=None):
         """Embeds and reads."""
         return self.encoder(
             self.embed(ids, features, training),
-            mask=self.compute_mask(ids),
+            mask=self.compute_mask(ids) if padded else None,
             initial_state=initial_state,
             reset=reset,
             training=training,

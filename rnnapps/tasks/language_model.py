@@ -279,7 +279,7 @@ class LanguageModel(Task):
         stride = config.window if config.window_overlap else None
         carried = models.CarriedState(model, config.batch_size, stride)
         shape = (config.batch_size, config.window + config.window_overlap)
-        carried.build({"tokens": shape, "reset": shape})
+        carried.build({"tokens": shape, "reset": shape[:1]})
         return carried
 
     def objective(self) -> Objective:
@@ -607,7 +607,7 @@ class LanguageModel(Task):
         texts = tf.strings.regex_replace(texts, "\r\n?", "\n")
         if self.config.level == "char":
             texts = tf.strings.regex_replace(texts, "\n", _LINE_FEED)
-            return tf.strings.unicode_split(texts, "UTF-8")
+            return text.characters(texts)
         return tf.strings.split(tf.strings.regex_replace(texts, "\n", f" {_END} "))
 
     def _joined(self, prompt: "tf.Tensor", ids: "tf.Tensor") -> "tf.Tensor":

@@ -79,6 +79,10 @@ def test_characters():
     assert characters(normalise(tf.constant("Né o"))).numpy().tolist() == [
         character.encode() for character in "né o"
     ]
+    texts = [["aa\n", "", "日本 👍🏽"], ["é", "\0\ufffd", "a"]]
+    expected = [[[c.encode() for c in text] for text in row] for row in texts]
+    assert characters(tf.constant(texts)).to_list() == expected
+    assert characters(tf.constant([], tf.string)).to_list() == []
 
 
 def test_affixes_of_exact_words():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from rnnapps.layers import AdditiveAttention
 from rnnapps.models import CarriedState, Decoder, LanguageModel, SequenceEncoder, TextEncoder
 
 IDS = np.array([[5, 2, 7, 3, 8, 0], [1, 2, 3, 4, 5, 6], [9, 0, 0, 0, 0, 0]], "int32")
@@ -182,14 +183,12 @@ TEXT = np.random.default_rng(3).integers(1, 10, size=(2, 25)).astype("int32")
 def carried(stride=None):
     inner = LanguageModel(decoder(num_layers=2))
     model = CarriedState(inner, batch_size=2, stride=stride)
-    model.build({"tokens": (2, None), "reset": (2, None)})
+    model.build({"tokens": (2, None), "reset": (2,)})
     return model
 
 
-def window(start, size, reset_at=()):
-    reset = np.zeros((2, size), bool)
-    reset[:, [t - start for t in reset_at if start <= t < start + size]] = True
-    return {"tokens": TEXT[:, start : start + size], "reset": reset}
+def window(start, size, reset=False):
+    return {"tokens": TEXT[:, start : start + size], "reset": np.full(2, reset)}
 
 
 def gradients(model, inputs, targets, weights, decoder):
@@ -203,20 +202,37 @@ def gradients(model, inputs, targets, weights, decoder):
 def test_windows_carry_the_state_on():
     model = carried()
     whole = model.model.hidden(TEXT[:, :24])
-    parts = [np.array(model(window(start, 6, [0]))) for start in range(0, 24, 6)]
+    parts = [np.array(model(window(start, 6))) for start in range(0, 24, 6)]
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-5)
-    # Where a text begins, the row begins anew, in the middle of a window too.
-    anew = [np.array(model(window(start, 6, [0, 9]))) for start in range(0, 24, 6)]
-    anew = np.concatenate(anew, axis=1)
-    np.testing.assert_allclose(anew[:, 9:], model.model.hidden(TEXT[:, 9:24]), atol=1e-5)
-    np.testing.assert_allclose(anew[:, :9], whole[:, :9], atol=1e-5)
+    # One row begins anew, the other goes on.
+    later = np.array(model({"tokens": TEXT[:, :6], "reset": np.array([True, False])}))
+    np.testing.assert_allclose(later[0], whole[0, :6], atol=1e-5)
+    assert np.abs(later[1] - whole[1, :6]).max() > 1e-3
+
+
+@pytest.mark.parametrize("fed", [False, True])
+def test_without_padding_all_steps_are_valid(fed):
+    """As with a mask that is true everywhere, whatever the ids."""
+    encoder = TextEncoder(10, 3, SequenceEncoder("lstm", 4, 2, bidirectional=False))
+    layer, memory = Decoder(encoder), None
+    if fed:
+        layer = Decoder(encoder, AdditiveAttention(2), input_feeding=True)
+        layer.build((None, None), memory_shape=((None, None, 5), (None, None, 2), (None, None)))
+        memory = layer.attention.remember(tf.random.normal((3, 4, 5)), tf.ones((3, 4), bool))
+    ids = np.where(IDS == 0, 9, IDS)
+    outputs, _, states = layer.read(ids, memory=memory, padded=False)
+    expected, _, after = layer.read(ids, memory=memory)
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    for one, other in zip(states, after, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    assert np.abs(layer.read(IDS, memory=memory, padded=False)[0]).min() > 0
 
 
 def test_one_window_as_long_as_the_text_is_full_bptt():
     model = carried()
     targets, weights = TEXT[:, 1:], np.ones((2, 24), "float32")
     decoder = model.model.decoder
-    ours = gradients(model, window(0, 24, [0]), targets, weights, decoder)
+    ours = gradients(model, window(0, 24, True), targets, weights, decoder)
 
     def plain(inputs, training):
         return model.model.hidden(inputs["tokens"], training=training)
@@ -233,7 +249,7 @@ def test_the_gradient_runs_back_k2_steps_while_k1_are_new():
     model, k1, k2 = carried(stride=3), 3, 8
     new = np.zeros((2, k2), "float32")
     new[:, k2 - k1 :] = 1
-    model(window(0, k2, [0]))
+    model(window(0, k2, True))
     decoder = model.model.decoder
     ours = gradients(model, window(k1, k2), TEXT[:, k1 + 1 : k1 + k2 + 1], new, decoder)
     inner = model.model
