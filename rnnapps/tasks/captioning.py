@@ -17,7 +17,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
@@ -45,6 +45,16 @@ _SHORTEST_LIMIT, _LONGEST_LIMIT = 20, 100
 _DECODED_AT_ONCE = 32
 _TRAIN_MEASURED, _SHOWN = 500, 12
 _SMALL_IMAGE, _LARGE_IMAGE = 64, 160
+# What `auto` is for the sample, and otherwise.
+_AUTO = {
+    "embedding_size": (128, 256),
+    "units": (128, 256),
+    "embedding_dropout": (0.0, 0.3),
+    "dropout": (0.0, 0.4),
+    "label_smoothing": (0.0, 0.1),
+    "batch_size": (32, 64),
+    "epochs": (2, 30),
+}
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 
@@ -98,12 +108,13 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     max_length: PositiveInt | Literal["auto"] = "auto"
     """Tokens of a caption that are read or written; `auto`: as many as the longest training caption
     has, but at least 20 and at most 100."""
-    embedding_size: PositiveInt = 256
-    """Units of a token's vector."""
+    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    """Units of a token's vector; `auto`: 128 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
-    units: PositiveInt = 256
-    """Units of a recurrent layer, and of an image's regions."""
+    units: PositiveInt | Literal["auto"] = "auto"
+    """Units of a recurrent layer, and of an image's regions; `auto`: 128 for the sample, otherwise
+    256."""
     num_layers: PositiveInt = 1
     """Recurrent layers, one on top of the other."""
     attention: Literal["none", "additive", "general", "scaled"] = "additive"
@@ -115,16 +126,24 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     """The penalty on regions that are not looked at (Xu et al. 2015)."""
     tied: bool = True
     """Whether the output shares the weights of the decoder's embedding."""
-    embedding_dropout: Share = 0.3
-    """The share of the values of a token's vector that is dropped in training."""
-    dropout: Share = 0.4
+    embedding_dropout: Share | Literal["auto"] = "auto"
+    """The share of the values of a token's vector that is dropped in training; `auto`: none for the
+    sample, of which there is as much as is needed, otherwise 0.3."""
+    dropout: Share | Literal["auto"] = "auto"
     """The share of values dropped of the image's features, between layers and before the output in
-    training."""
-    label_smoothing: Share = 0.1
-    """The share of the probability that training gives to all tokens alike."""
+    training; `auto`: none for the sample, otherwise 0.4."""
+    label_smoothing: Share | Literal["auto"] = "auto"
+    """The share of the probability that training gives to all tokens alike; `auto`: 0 for the
+    sample, otherwise 0.1."""
+    batch_size: PositiveInt | Literal["auto"] = "auto"
+    """Captions in a training step; `auto`: 32 for the sample, otherwise 64."""
+    buckets: PositiveInt | Literal["auto"] = "auto"
+    """The largest number of padded lengths; a batch holds captions of similar length. Each costs a
+    compilation of all layers, so `auto` gives each at least 5,000 training captions, up to 4
+    lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
-    """The largest number of passes over the training captions; `auto`: 4 for the sample, otherwise
-    20."""
+    """The largest number of passes over the training captions; `auto`: 2 for the sample, otherwise
+    30."""
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
 
@@ -231,19 +250,11 @@ class Captioning(Task):
         for batch in texts:
             learnt.append(captioning_metrics.fingerprints(map(bytes.decode, batch.numpy())))
             lengths.update((self.tokens.ids(batch).row_lengths() + 1).numpy().tolist())
-        max_length, image_size, epochs = config.max_length, config.image_size, config.epochs
-        if max_length == "auto":
-            max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        if image_size == "auto":
-            image_size = _SMALL_IMAGE if config.image_encoder == "cnn" else _LARGE_IMAGE
-        if epochs == "auto":
-            epochs = 4 if config.data == "sample" else 20
-        config = dataclasses.replace(
-            config, max_length=max_length, image_size=image_size, epochs=epochs
-        )
+        config = self._settled(lengths)
+        max_length = config.max_length
         long = sum(count for length, count in lengths.items() if length > max_length)
         kept = {length: count for length, count in lengths.items() if length <= max_length}
-        self.config = settled(config, sum(kept.values()))
+        self.config = config
         self.plan = batching.Plan.of(kept, **self.plan_sizes())
         self._learnt = np.unique(np.concatenate(learnt))
         log.info(
@@ -254,6 +265,24 @@ class Captioning(Task):
             f"{len(self.tokens):,}",
             self.plan,
         )
+
+    def _settled(self, lengths: "collections.Counter[int]") -> CaptioningConfig:
+        """Gives every `auto` field its value, for training captions of such lengths."""
+        config = self.config
+        for name, (of_sample, otherwise) in _AUTO.items():
+            if getattr(config, name) == "auto":
+                value = of_sample if config.data == "sample" else otherwise
+                config = dataclasses.replace(config, **{name: value})
+        if config.max_length == "auto":
+            longest = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
+            config = dataclasses.replace(config, max_length=longest)
+        if config.image_size == "auto":
+            size = _SMALL_IMAGE if config.image_encoder == "cnn" else _LARGE_IMAGE
+            config = dataclasses.replace(config, image_size=size)
+        if config.buckets == "auto":
+            buckets = min(max(lengths.total() // 5_000, 1), 4)
+            config = dataclasses.replace(config, buckets=buckets)
+        return config
 
     def _new_backbone(self) -> "keras.Model":
         name = self.config.image_encoder
@@ -446,8 +475,11 @@ class Captioning(Task):
         if not np.isfinite(nats):
             raise UserError("the model's answers are not numbers any more: lower learning_rate")
         written, references, shown = [], [], []
-        for batch in examples.batch(_DECODED_AT_ONCE):
-            texts, _ = describe(self._seen(batch["image"], features), self.config.beam_width, 1)
+        seen = examples.batch(_DECODED_AT_ONCE).map(
+            lambda batch: (batch, self._seen(batch["image"], features))
+        )
+        for batch, source in seen.prefetch(2):
+            texts, _ = describe(source, self.config.beam_width, 1)
             written += [text.decode() for text in texts[:, 0].numpy()]
             references += [text.decode().split("\n") for text in batch["captions"].numpy()]
             if len(shown) < _SHOWN:

@@ -29,11 +29,11 @@ PAINTS: dict[str, RGB] = {
 }
 # One is seen only where it differs so much from the ground, all three colors taken together.
 COATS: dict[str, tuple[RGB, ...]] = {
-    "dog": ((122, 76, 42), (196, 150, 98), (240, 236, 228)),
+    "dog": ((196, 150, 98), (240, 236, 228)),
     "cat": ((138, 134, 134), (228, 140, 60), (44, 38, 38)),
     "horse": ((122, 76, 42), (240, 236, 228), (44, 38, 38)),
 }
-CONTRAST = 150
+CONTRAST = 140
 COLLAR = (216, 40, 40)
 FOAM = np.array((226, 242, 250))
 

@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SPLIT_SIZES = {"train": 12_000, "dev": 300, "test": 500}
+SPLIT_SIZES = {"train": 15_000, "dev": 300, "test": 500}
 
 COLORS = ("red", "orange", "green", "blue", "purple")
 SHAPES = ("circle", "square", "triangle", "star")
@@ -70,7 +70,7 @@ Scene = Group | Pair | Animals
 HELD_OUT = Animals(1, "dog", "run", "water", "day")
 
 # Of ten pictures, so many are of the kind; of its scenes, dev and test may each take such a share.
-KINDS = {Group: (3, 0.1), Pair: (3, 0.1), Animals: (4, 0.12)}
+KINDS = {Group: (3, 0.1), Pair: (3, 0.1), Animals: (4, 0.08)}
 
 
 @functools.cache
