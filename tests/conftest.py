@@ -25,6 +25,23 @@ def seeded():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture
+def checked_here(monkeypatch):
+    """Compares exports in this process: that a clean one loads such models too, others show."""
+    import tensorflow as tf
+
+    from rnnapps import export
+
+    def check(module, version, probe):
+        signatures = tf.saved_model.load(version).signatures
+        for name, inputs in probe.items():
+            served = signatures[name](**inputs)
+            for key, value in module.functions[name](**inputs).items():
+                export._compare(f"{name}: {key}", value.numpy(), served[key].numpy())
+
+    monkeypatch.setattr(export, "_check", check)
+
+
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory) -> Path:
     """A CSV file of 400 generated reviews with the columns text and label."""

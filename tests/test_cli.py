@@ -56,7 +56,7 @@ def test_settings_at_their_bounds_train(run, reviews):
     assert status == 2 and "lower learning_rate" in err
 
 
-def test_a_kept_configuration_trains_the_same_model(run, trained):
+def test_a_kept_configuration_trains_the_same_model(run, trained, checked_here):
     config = f"--config={trained[0]}/config.yaml"
     status, out, _ = run("train", config, "--out=again", "--export=versions")
     assert status == 0
@@ -93,7 +93,7 @@ def test_a_finished_run_is_not_trained_again(run, trained):
     assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
 
 
-def test_a_stopped_run_is_taken_up_and_exported(run, reviews, monkeypatch):
+def test_a_stopped_run_is_taken_up_and_exported(run, reviews, monkeypatch, checked_here):
     command = ["train", f"--data={reviews}", "--out=run", "--export=versions", "--cell=elman"]
     step, calls = training.Learner.step, itertools.count(1)
 
@@ -181,7 +181,7 @@ def test_predict_for_a_reader(run, trained):
         assert label in ("negative", "positive") and 0.5 <= float(probability) <= 1
 
 
-def test_export_again_makes_the_next_version(run, trained, tmp_path):
+def test_export_again_makes_the_next_version(run, trained, checked_here):
     shutil.copytree(trained[1], "versions/1")
     status, out, _ = run("export", f"--run={trained[0]}", "--export=versions")
     assert status == 0 and "export: versions/2" in out
@@ -194,7 +194,7 @@ def test_export_again_makes_the_next_version(run, trained, tmp_path):
     assert (one["probabilities"].numpy() == two["probabilities"].numpy()).all()
 
 
-def test_long_texts_are_cut_and_bad_rows_skipped_and_both_are_counted(run, trained):
+def test_long_texts_are_cut_and_bad_rows_skipped_and_both_are_counted(run, trained, checked_here):
     long = "good " * 1_000_000
     texts = [f"{long}0", *(f"{'good ' * 50}{i}" for i in (1, 2))]
     bad = ["no label here", "nor here"]

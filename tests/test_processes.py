@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnapps import processes, training
+from rnnapps import processes
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import DataConfig
 from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
@@ -102,6 +102,8 @@ def test_a_trial_never_reads_the_test_split(reviews, tmp_path, monkeypatch):
 
 
 def test_a_dev_metric_that_is_no_number_is_an_error(reviews, tmp_path, monkeypatch):
+    from rnnapps import training  # not above: the processes that import this module are to be quick
+
     def learn(task, run, splits):
         return training.Learnt(None, splits, {"val_log_loss": [float("nan")]}, seconds=1.0)
 

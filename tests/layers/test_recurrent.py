@@ -256,17 +256,33 @@ def test_the_output_mask_lies_on_the_outputs(go_backwards):
     assert getattr(state, "_keras_mask", None) is None
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+PRECISIONS = [
+    ("mixed_float16", (static, graph), 5e-3),
+    ("mixed_bfloat16", (static,), 5e-2),
+    ("float32", (graph,), 1e-6),
+    ("float64", (static,), 1e-6),
+]
+
+
 @pytest.mark.parametrize(
-    ("dtype", "modes", "tolerance"),
+    ("layer_class", "options", "dtype", "modes", "tolerance"),
     [
-        ("mixed_float16", (static, graph, compiled), 5e-3),
-        ("mixed_bfloat16", (static, compiled), 5e-2),
-        ("float64", (static,), 1e-6),
-        ("float32", (graph, compiled), 1e-6),
+        pytest.param(
+            *layer.values,
+            dtype,
+            (*modes, compiled) if column == row % 3 else modes,
+            tolerance,
+            id=f"{layer.id}-{dtype}",
+        )
+        for row, layer in enumerate(LAYERS)
+        for column, (dtype, modes, tolerance) in enumerate(PRECISIONS)
     ],
 )
 def test_precisions_and_modes_agree(layer_class, options, dtype, modes, tolerance):
+    """Every layer in every precision. Compiled, which is slow, every layer in one of three.
+
+    The engine and the cell in a loop then meet all three, and a layer's equations know no types.
+    """
     reference = built(layer_class(UNITS, return_sequences=True, **options))
     layer = layer_class(UNITS, return_sequences=True, dtype=dtype, **options)
     layer.build((None, None, FEATURES))

