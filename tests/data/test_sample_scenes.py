@@ -16,7 +16,7 @@ from rnnapps.data.datasets.sample_scenes.scene import HELD_OUT, Animals, Group, 
 from rnnapps.data.datasets.sample_scenes.wording import attributes_right, captions, parse
 
 KINDS = (Group, Pair, Animals)
-DIGEST = "398c1ec5f6abc89c3ee3ba7cc7d85596c05d04a1ad6549b335c9ce0462dd13f0"
+DIGEST = "9b704a525d976e59ea18f8ee0373a79889a66179152ec3fdf760036e732dfa25"
 
 
 @pytest.fixture(scope="module")

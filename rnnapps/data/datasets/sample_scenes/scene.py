@@ -15,7 +15,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SPLIT_SIZES = {"train": 15_000, "dev": 300, "test": 500}
+SPLIT_SIZES = {"train": 12_000, "dev": 300, "test": 500}
 
 COLORS = ("red", "orange", "green", "blue", "purple")
 SHAPES = ("circle", "square", "triangle", "star")
