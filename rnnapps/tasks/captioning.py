@@ -139,7 +139,7 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     """Captions in a training step; `auto`: 32 for the sample, otherwise 64."""
     buckets: PositiveInt | Literal["auto"] = "auto"
     """The largest number of padded lengths; a batch holds captions of similar length. Each costs a
-    compilation of all layers, so `auto` gives each at least 5,000 training captions, up to 4
+    compilation of all layers, so `auto` gives each at least 2,500 training captions, up to 8
     lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
     """The largest number of passes over the training captions; `auto`: 2 for the sample, otherwise
@@ -280,7 +280,7 @@ class Captioning(Task):
             size = _SMALL_IMAGE if config.image_encoder == "cnn" else _LARGE_IMAGE
             config = dataclasses.replace(config, image_size=size)
         if config.buckets == "auto":
-            buckets = min(max(lengths.total() // 5_000, 1), 4)
+            buckets = min(max(lengths.total() // 2_500, 1), 8)
             config = dataclasses.replace(config, buckets=buckets)
         return config
 

@@ -16,7 +16,7 @@ from rnnapps.data.datasets.sample_scenes.scene import HELD_OUT, Animals, Group, 
 from rnnapps.data.datasets.sample_scenes.wording import attributes_right, captions, parse
 
 KINDS = (Group, Pair, Animals)
-DIGEST = "9b704a525d976e59ea18f8ee0373a79889a66179152ec3fdf760036e732dfa25"
+DIGEST = "8e419f5baacbd948b07b595bda2229a7ca206be5ad44f28665d7185326f60ac5"
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +34,11 @@ def splits():
             "that runs through the water",
         ),
         (
-            Animals(2, "cat", "sit", "beach", "night"),
-            "two cats are sitting on the beach at night; two cats sit on the beach at night; there "
-            "are two cats sitting on the beach at night; we see two cats sitting on the beach at "
-            "night; a picture of two cats that sit on the beach at night",
+            Animals(2, "cat", "sit", "beach", "night", "orange"),
+            "two cats are sitting on the beach at night with an orange ball; two cats sit on the "
+            "beach at night with an orange ball; there are two cats sitting on the beach at night "
+            "with an orange ball; we see two cats sitting on the beach at night with an orange "
+            "ball; a picture of two cats that sit on the beach at night with an orange ball",
         ),
         (
             Group(1, "large", "orange", "star", "plain"),
@@ -74,7 +75,7 @@ def test_captions_are_as_one_says_them(shown, told):
 
 def test_every_caption_tells_its_scene_and_no_other():
     scenes = [shown for kind in KINDS for shown in all_scenes(kind)]
-    assert len(set(scenes)) == len(scenes) == 480 + 3_040 + 288
+    assert len(set(scenes)) == len(scenes) == 480 + 3_040 + 1_728
     told = Counter(caption for shown in scenes for caption in captions(shown))
     assert len(told) == 5 * len(scenes) and max(told.values()) == 1
     assert all(parse(caption) == shown for shown in scenes for caption in captions(shown))
@@ -91,11 +92,13 @@ def test_what_is_no_caption_has_no_scene():
 
 
 def test_attributes_are_counted():
-    assert attributes_right("a dog runs through the water", HELD_OUT) == (5, 5)
-    assert attributes_right("two cats run through the water", HELD_OUT) == (3, 5)
-    assert attributes_right("a dog sits on the street at night", HELD_OUT) == (2, 5)
-    assert attributes_right("a red star on the water is large", HELD_OUT) == (0, 5)
-    assert attributes_right("a dog a dog", HELD_OUT) == (0, 5)
+    assert attributes_right("a dog runs through the water", HELD_OUT) == (6, 6)
+    assert attributes_right("two cats run through the water", HELD_OUT) == (4, 6)
+    assert attributes_right("a dog sits on the street at night", HELD_OUT) == (3, 6)
+    told = "a dog runs through the water with a red ball"
+    assert attributes_right(told, HELD_OUT) == (5, 6)
+    assert attributes_right("a red star on the water is large", HELD_OUT) == (0, 6)
+    assert attributes_right("a dog a dog", HELD_OUT) == (0, 6)
     pair = Pair("red", "star", "left of", "blue", "circle", "plain")
     turned = "a blue circle is to the right of a red star on a white background"
     assert attributes_right(turned, pair) == (6, 6)
@@ -108,7 +111,7 @@ def test_dev_and_test_are_new_combinations(splits):
     assert not train & dev and not train & test and not dev & test
     assert HELD_OUT in test
     for kind in KINDS:
-        assert min(sum(isinstance(s, kind) for s in part) for part in (dev, test)) > 20
+        assert min(sum(isinstance(s, kind) for s in part) for part in (dev, test)) > 30
 
 
 def test_any_two_attributes_are_together_in_train(splits):
@@ -181,8 +184,8 @@ def test_pairs_are_placed_as_said(splits):
             ndimage.center_of_mass(_paint(picture, color))
             for color in (shown.first_color, shown.second_color)
         )
-        along, asquare = (x1 - x0, y1 - y0) if shown.relation == "left of" else (y1 - y0, x1 - x0)
-        assert along > 12 and abs(asquare) < along, shown
+        along, across = (x1 - x0, y1 - y0) if shown.relation == "left of" else (y1 - y0, x1 - x0)
+        assert along > 12 and abs(across) < along, shown
 
 
 def test_days_are_lighter_than_nights_in_every_scene_of_animals():

@@ -40,6 +40,7 @@ FOAM = np.array((226, 242, 250))
 # Half of the height and width of shapes, their black outline and its white rim, in pixels.
 RADII = {"small": 8, "large": 13}
 RADIUS_OF_PAIR = 11
+BALL_RADIUS = 5
 OUTLINE = 2
 RIM = 1
 
@@ -146,7 +147,7 @@ def _shape_mask(shape: str, radius: int, reach: int) -> np.ndarray:
 
 
 def _draw_animals(canvas: Canvas, scene: Animals):
-    count, animal, action, place, time = scene
+    count, animal, action, place, time, ball = scene
     is_night = time == "night"
     landscape(canvas, place, is_night)
     layers, foot = animal_layers(animal, action, SCALES[count][animal])
@@ -171,6 +172,9 @@ def _draw_animals(canvas: Canvas, scene: Animals):
         if place == "water":
             _draw_splash(canvas, action, left, left + width, line, is_night)
         line += canvas.between(6, 11)
+    if ball != "none":
+        x, y = canvas.between(BALL_RADIUS + 2, SIZE - 3 - BALL_RADIUS), canvas.between(54, 58)
+        _draw_shape(canvas, "circle", canvas.shade(PAINTS[ball]), x, y, BALL_RADIUS)
 
 
 def _draw_animal(canvas: Canvas, layers: np.ndarray, left: int, top: int, coat: np.ndarray):

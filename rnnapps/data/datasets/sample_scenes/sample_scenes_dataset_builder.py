@@ -38,7 +38,8 @@ class Builder(tfds.core.GeneratorBasedBuilder):
             description=(
                 "Pictures of small scenes and five captions of each, generated: shapes of several "
                 "colours, sizes and numbers, one beside or above another, and dogs, cats and "
-                "horses that run, sit, stand and jump in several places by day and by night."
+                "horses that run, sit, stand and jump in several places by day and by night, some "
+                "with a ball."
             ),
             features=tfds.features.FeaturesDict(
                 {

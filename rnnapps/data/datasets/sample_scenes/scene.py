@@ -27,6 +27,7 @@ ANIMALS = ("dog", "cat", "horse")
 ACTIONS = ("run", "sit", "stand", "jump")
 PLACES = ("grass", "water", "beach", "snow", "forest", "street")
 TIMES = ("day", "night")
+BALLS = ("none", *COLORS)
 
 
 class Group(NamedTuple):
@@ -55,22 +56,26 @@ class Pair(NamedTuple):
 
 
 class Animals(NamedTuple):
-    """One animal or two: "a dog is running through the water"; "at night" is said, "by day" not."""
+    """One animal or two: "a dog is running through the water".
+
+    "At night" is said, "by day" not; "with a red ball" is said, that there is none is not.
+    """
 
     count: int
     animal: str
     action: str
     place: str
     time: str
+    ball: str
 
 
 Scene = Group | Pair | Animals
 
 # Kept for showing a trained model something it has never seen: a scene of the test split.
-HELD_OUT = Animals(1, "dog", "run", "water", "day")
+HELD_OUT = Animals(1, "dog", "run", "water", "day", "none")
 
 # Of ten pictures, so many are of the kind; of its scenes, dev and test may each take such a share.
-KINDS = {Group: (3, 0.1), Pair: (3, 0.1), Animals: (4, 0.08)}
+KINDS = {Group: (3, 0.1), Pair: (3, 0.1), Animals: (4, 0.1)}
 
 
 @functools.cache
@@ -87,7 +92,7 @@ def all_scenes(kind: type[Scene]) -> tuple[Scene, ...]:
     values = {
         Group: ((1, 2, 3), SIZES, *things, BACKGROUNDS),
         Pair: (*things, RELATIONS, *things, BACKGROUNDS),
-        Animals: ((1, 2), ANIMALS, ACTIONS, PLACES, TIMES),
+        Animals: ((1, 2), ANIMALS, ACTIONS, PLACES, TIMES, BALLS),
     }
     scenes = (kind(*attributes) for attributes in itertools.product(*values[kind]))
     return tuple(s for s in scenes if not isinstance(s, Pair) or s[:2] != s[3:5])

@@ -12,6 +12,7 @@ a red star is to the left of a blue circle on the grass         left before righ
 there is a blue circle on the grass with a red star to its left right before left
 a dog is running through the water                              what is being done
 a picture of two cats that sit on the beach at night            what is done
+we see a horse standing in the snow with a blue ball            what is there too
 =============================================================== ==================
 
 The module needs only the standard library.
@@ -154,9 +155,10 @@ def _of_pair(scene: Pair) -> tuple[str, ...]:
 
 
 def _of_animals(scene: Animals) -> tuple[str, ...]:
-    count, animal, action, place, time = scene
+    count, animal, action, place, time, ball = scene
     where = (THROUGH_PLACE if action == "run" else IN_PLACE)[place]
     where += " at night" if time == "night" else ""
+    where += f" with {_counted(1, ball, 'ball')}" if ball != "none" else ""
     are, do = ("is", action + "s") if count == 1 else ("are", action)
     doing = PARTICIPLES[action]
     animals = _counted(count, animal)
