@@ -18,8 +18,8 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
     """What the recurrent cells have in common: weights, initial state, dropout, normalisation.
 
     A cell maps `(x_t, states_{t-1})` to `(h_t, states_t)`, and the first of its states is `h_t`.
-    A subclass says how many `gates` it has and writes its equation in `call`, in terms of `W x` and
-    `U h` as the options below leave them.
+    A subclass says how many `gates` it has and what its states are called in `values`, where it
+    writes its equation in terms of `W x` and `U h` as the options below leave them.
 
     Dropout is variational (Gal & Ghahramani 2016): one mask for the input and one for the previous
     output, drawn for each row when a sequence starts and kept for all its steps and all gates. In
@@ -61,6 +61,7 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
     """
 
     gates = 1
+    state_letters = ("h",)
 
     def __init__(
         self,
@@ -191,6 +192,26 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
         a = self._input_product(x, training) + self._state_product(h, training)
         return a + self.bias if self.use_bias else a
 
+    def call(self, inputs, states, training=False):
+        """Takes one step."""
+        values = self.values(inputs, states, training)
+        states = [values[letter] for letter in self.state_letters]
+        return states[0], states
+
+    def values(self, inputs, states, training=False) -> dict:
+        """Takes one step and tells what every letter of the cell's equation is.
+
+        Args:
+            inputs: As for the call, and so are the others.
+            states: As for the call.
+            training: As for the call.
+
+        Returns:
+            The gates, the candidate and the states after the step by their letters,
+            `[batch, units]` each.
+        """
+        raise NotImplementedError
+
     def get_recurrent_weight_mask(self):
         """Returns the mask of `U`, drawn if there is none; `None` if no entry is ever dropped."""
         if self._recurrent_weight_mask is None and self.recurrent_weight_dropout > 0:
@@ -276,11 +297,10 @@ class ElmanCell(RecurrentCell):
     (TensorShape([2, 4]), 1)
     """
 
-    def call(self, inputs, states, training=False):
-        """Takes one step."""
+    def values(self, inputs, states, training=False) -> dict:
+        """Takes one step; returns h."""
         (h,) = states
-        h = self.activation(self._preactivation(inputs, h, training))  # [batch, units]
-        return h, [h]
+        return {"h": self.activation(self._preactivation(inputs, h, training))}  # [batch, units]
 
 
 @keras.saving.register_keras_serializable(package="rnnapps")
@@ -322,6 +342,8 @@ class JordanCell(RecurrentCell):
     (TensorShape([5, 2]), TensorShape([2, 4]))
     """
 
+    state_letters = ("y",)
+
     def __init__(
         self,
         units: int,
@@ -359,15 +381,14 @@ class JordanCell(RecurrentCell):
                 name="output_bias",
             )
 
-    def call(self, inputs, states, training=False):
-        """Takes one step."""
+    def values(self, inputs, states, training=False) -> dict:
+        """Takes one step; returns h and y."""
         (y,) = states
         h = self.activation(self._preactivation(inputs, y, training))  # [batch, units]
         y = ops.matmul(h, self.output_kernel)  # [batch, output_units]
         if self.use_bias:
             y = y + self.output_bias
-        y = self.output_activation(y)
-        return y, [y]
+        return {"h": h, "y": self.output_activation(y)}
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
@@ -425,6 +446,7 @@ class LSTMCell(RecurrentCell):
     """
 
     gates = 4
+    state_letters = ("h", "c")
 
     def __init__(
         self,
@@ -459,8 +481,8 @@ class LSTMCell(RecurrentCell):
         f = ops.full_like(f, self.unit_forget_bias)
         return ops.concatenate([i, f, g, o])  # [4·units]
 
-    def call(self, inputs, states, training=False):
-        """Takes one step."""
+    def values(self, inputs, states, training=False) -> dict:
+        """Takes one step; returns i, f, g, o, c and h."""
         h, c = states
         a = self._preactivation(inputs, h, training)  # [batch, 4·units]
         i, f, g, o = ops.split(a, 4, axis=-1)  # [batch, units] each
@@ -468,12 +490,13 @@ class LSTMCell(RecurrentCell):
             p_i, p_f, p_o = ops.split(self.peephole_kernel, 3)  # [units] each
             i, f = i + p_i * c, f + p_f * c
         i, f = self.recurrent_activation(i), self.recurrent_activation(f)
-        c = f * c + i * self.activation(g)
+        g = self.activation(g)
+        c = f * c + i * g
         if self.peephole:
             o = o + p_o * c
         o = self.recurrent_activation(o)
         h = o * self.activation(self._normalise(c, self.cell_norm))
-        return h, [h, c]
+        return {"i": i, "f": f, "g": g, "o": o, "c": c, "h": h}
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""
@@ -544,8 +567,8 @@ class GRUCell(RecurrentCell):
         (columns,) = super().bias_shape
         return (2, columns) if self.reset_after else (columns,)
 
-    def call(self, inputs, states, training=False):
-        """Takes one step."""
+    def values(self, inputs, states, training=False) -> dict:
+        """Takes one step; returns u, r, h̃ and h."""
         (h,) = states
         a = self._input_product(inputs, training)  # [batch, 3·units]
         if self.use_bias:
@@ -559,13 +582,13 @@ class GRUCell(RecurrentCell):
             r = self.recurrent_activation(a_r + s_r)
             s_h = r * s_h
         else:
-            gates, candidate = slice(2 * self.units), slice(2 * self.units, None)
+            gates, last = slice(2 * self.units), slice(2 * self.units, None)
             s_u, s_r = ops.split(self._state_product(h, training, gates), 2, axis=-1)
             r = self.recurrent_activation(a_r + s_r)
-            s_h = self._state_product(r * h, training, candidate)  # [batch, units]
+            s_h = self._state_product(r * h, training, last)  # [batch, units]
         u = self.recurrent_activation(a_u + s_u)
-        h = u * h + (1 - u) * self.activation(a_h + s_h)
-        return h, [h]
+        candidate = self.activation(a_h + s_h)
+        return {"u": u, "r": r, "h̃": candidate, "h": u * h + (1 - u) * candidate}
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""

@@ -3,14 +3,21 @@
 import io
 
 import numpy as np
+import pytest
+from scipy.cluster import hierarchy
 
 from rnnapps.figures.alignment import alignment
 from rnnapps.figures.bleu_by_length import bleu_by_length
+from rnnapps.figures.coloured_text import coloured_html, coloured_text
 from rnnapps.figures.confusion import confusion
 from rnnapps.figures.contact_sheet import contact_sheet
 from rnnapps.figures.curves import curves
+from rnnapps.figures.gates import gates
 from rnnapps.figures.image_attention import image_attention
+from rnnapps.figures.lines import Panel, lines
+from rnnapps.figures.plane import plane
 from rnnapps.figures.search import search
+from rnnapps.figures.tree import tree
 
 
 def test_confusion_shows_each_count():
@@ -126,3 +133,70 @@ def test_image_attention_lays_the_weights_over_the_image():
         assert above.get_extent() == list(below.get_extent())  # neither shifted nor cut
         assert above.get_clim() == (0, weights.max())
     image_attention(image, [], np.zeros((0, 2, 3))).savefig(io.BytesIO(), format="png")
+
+
+def test_lines_show_means_with_bars_and_levels():
+    repeats = np.array([[1.0, 3.0], [2.0, 7.0]])
+    left = Panel([5, 50], {"a": repeats, "b": [1.0, 2.0]}, "gap", "accuracy", levels={"chance": 1})
+    right = Panel([5, 50], {"b": [4.0, 5.0]}, "gap", "loss", xscale="log", yscale="log")
+    figure = lines([left, right])
+    figure.savefig(io.BytesIO(), format="png")
+    first, second = figure.axes
+    drawn = {c.get_label(): c for c in (*first.containers, *second.containers)}
+    line, _, (bars,) = drawn["a"].lines
+    assert list(line.get_ydata()) == [1.5, 5.0]
+    assert [sorted(bar[:, 1]) for bar in bars.get_segments()] == [[1, 2], [3, 7]]
+    ours = [c.lines[0] for axes in (first, second) for c in axes.containers if c.get_label() == "b"]
+    assert len({(one.get_color(), one.get_marker()) for one in ours}) == 1
+    assert line.get_color() != ours[0].get_color()
+    assert [text.get_text() for text in first.texts] == ["chance"]
+    assert (second.get_xscale(), second.get_yscale()) == ("log", "log")
+    assert [label.get_text() for label in second.get_xticklabels()] == ["5", "50"]
+
+
+def test_gates_have_a_row_for_each_unit_and_the_tokens_below():
+    rng = np.random.default_rng(0)
+    values = {"f": rng.random((3, 7)), "c": rng.normal(size=(3, 7))}
+    figure = gates(values, ["the", "$dog", "sat"])
+    figure.savefig(io.BytesIO(), format="png")
+    forget, cell = [axes for axes in figure.axes if axes.images]
+    np.testing.assert_array_equal(forget.images[0].get_array(), values["f"].T)
+    assert forget.images[0].get_clim() == (0, 1)
+    low, high = cell.images[0].get_clim()
+    assert high == -low == np.abs(values["c"]).max()
+    assert [label.get_text() for label in cell.get_xticklabels()] == ["the", "$dog", "sat"]
+    gates({"h": np.zeros((300, 2))}, ["a"] * 300).savefig(io.BytesIO(), format="png")
+
+
+def test_coloured_text_has_a_colour_for_each_character():
+    text = "f($x, <y>)\n" + "z" * 100
+    values = np.linspace(-1, 1, len(text))
+    figure = coloured_text(text, values)
+    figure.savefig(io.BytesIO(), format="png")
+    axes = figure.axes[0]
+    assert "".join(shown.get_text() for shown in axes.texts) == text.replace("\n", "")
+    assert len({shown.get_position()[1] for shown in axes.texts}) == 3
+    first, last = axes.patches[0].get_facecolor(), axes.patches[-1].get_facecolor()
+    assert first[2] > first[0] and last[0] > last[2]  # blue below 0, red above
+    page = coloured_html(text, values)
+    assert page.count("<span") == len(text) - 1 and "&lt;" in page and 'title="-1.00"' in page
+    with pytest.raises(ValueError, match="Received"):
+        coloured_text(text, values[1:])
+    coloured_text("", np.zeros(0)).savefig(io.BytesIO(), format="png")
+
+
+def test_tree_names_its_leaves():
+    linkage = hierarchy.linkage(np.array([[0.0], [0.1], [5.0]]))
+    axes = tree(linkage, ["cat", "dog", "see"], ["noun", "noun", "verb"]).axes[0]
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert sorted(shown) == ["cat  noun", "dog  noun", "see  verb"]
+
+
+def test_plane_shows_each_point_in_its_group():
+    points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    figure = plane(points, ["a", "b", "a"], [(2, "$here")])
+    figure.savefig(io.BytesIO(), format="png")
+    axes = figure.axes[0]
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn == {"a": [[0, 1], [4, 5]], "b": [[2, 3]]}
+    assert [text.get_text() for text in axes.texts] == ["$here"]

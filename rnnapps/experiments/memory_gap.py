@@ -1,0 +1,142 @@
+"""How far back networks remember: "I grew up in France … I speak fluent ___".
+
+Bengio, Simard & Frasconi (1994) asked it first: a fact at the beginning decides the answer at the
+end, and what stands between says nothing. Each network is trained on texts of all gaps, short ones
+more often, so that none has to find the fact among hundreds of words before it has seen what a fact
+is; it is then tested at each gap. The adding problem (Hochreiter & Schmidhuber 1997) is the same
+question for numbers: two of a row are marked, and their sum is asked for at the end.
+"""
+
+import dataclasses
+
+import keras
+import numpy as np
+
+from rnnapps import models
+from rnnapps.experiments import memory_models, memory_texts
+from rnnapps.experiments.experiment import Result, rounded
+from rnnapps.figures.lines import Panel, lines
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How large the experiment is.
+
+    Args:
+        cells: which networks take part.
+        gaps: the gaps that are tested; the last is the longest of the training texts.
+        seeds: how often each network is trained.
+        units: units of the recurrent layer.
+        steps: training steps of 32 texts.
+        numbers: length of the rows of the adding problem; 0 leaves it out.
+        adding_steps: its training steps of 32 rows.
+    """
+
+    cells: tuple[str, ...] = tuple(memory_models.CELLS)
+    gaps: tuple[int, ...] = (5, 10, 20, 50, 100, 200)
+    seeds: int = 3
+    units: int = 32
+    steps: int = 300
+    numbers: int = 50
+    adding_steps: int = 600
+
+
+FULL = Size()
+REDUCED = Size(
+    cells=("Elman", "LSTM"), gaps=(5, 60), seeds=1, units=24, steps=150, numbers=0, adding_steps=0
+)
+
+
+def run(size: Size = FULL, seed: int = 0) -> Result:
+    """Trains the networks and measures what they remember."""
+    remembered = {name: _remembered(name, size, seed) for name in size.cells}  # [seeds, gaps]
+    claims = {
+        "the LSTM holds 95% at every gap": bool(np.min(remembered["LSTM"].mean(axis=0)) >= 0.95),
+        "the Elman network is at chance at the longest gap": bool(
+            remembered["Elman"].mean(axis=0)[-1] <= memory_texts.CHANCE + 0.1
+        ),
+    }
+    numbers = {
+        "gaps": size.gaps,
+        "chance": memory_texts.CHANCE,
+        "accuracy": remembered,
+    }
+    panels = [
+        Panel(
+            size.gaps,
+            remembered,
+            "gap (words)",
+            "accuracy",
+            "a fact, and much later a question",
+            xscale="log",
+            ylim=(0, 1.05),
+            levels={"chance": memory_texts.CHANCE},
+        )
+    ]
+    if size.numbers:
+        errors = {name: _adding_errors(name, size, seed) for name in size.cells}  # [points]
+        steps = np.arange(1, len(errors["LSTM"]) + 1) * size.adding_steps // len(errors["LSTM"])
+        guess = 1 / 6  # the variance of the sum of two numbers between 0 and 1
+        numbers["adding"] = {
+            "steps": steps,
+            "mean_squared_error": errors,
+            "guess": guess,
+        }
+        claims["the LSTM learns to add, the Elman network guesses"] = bool(
+            errors["LSTM"][-1] < 0.1 * guess and errors["Elman"][-1] > 0.5 * guess
+        )
+        panels.append(
+            Panel(
+                steps,
+                errors,
+                "training steps",
+                "mean squared error",
+                f"adding two of {size.numbers} numbers",
+                yscale="log",
+                levels={"a guess": guess},
+            )
+        )
+    return Result(claims, rounded(numbers), {"memory-gap": lines(panels)})
+
+
+def _remembered(name: str, size: Size, seed: int) -> np.ndarray:
+    """Returns the share of right answers, `[seeds, gaps]`."""
+    rows = []
+    for repeat in range(seed, seed + size.seeds):
+        keras.utils.set_random_seed(repeat)
+        rng = np.random.default_rng(repeat)
+        model = memory_models.acceptor(name, size.units)
+        memory_models.fit(model, rng, size.gaps[-1], size.steps)
+        rows.append(memory_models.accuracies(model, rng, size.gaps))
+    return np.stack(rows)
+
+
+def _adding_errors(name: str, size: Size, seed: int) -> np.ndarray:
+    """Returns the mean squared error on new rows in the course of training, `[points]`."""
+    keras.utils.set_random_seed(seed)
+    rng = np.random.default_rng(seed)
+    cell, own = memory_models.CELLS[name]
+    reader = models.SequenceEncoder(cell, size.units, bidirectional=False, **own)
+    model = models.Acceptor(reader, num_classes=1, pooling="last")
+    model.compile(
+        keras.optimizers.Adam(memory_models.LEARNING_RATES[name], global_clipnorm=1.0), "mse"
+    )
+    points = 12
+    train = _rows(rng, size.adding_steps * 32, size.numbers)
+    test = _rows(rng, 512, size.numbers)
+    errors = []
+    for part in np.array_split(np.arange(len(train[0])), points):
+        model.fit(train[0][part], train[1][part], 32, shuffle=False, verbose=0)
+        errors.append(np.mean((model.predict(test[0], 512, verbose=0) - test[1]) ** 2))
+    return np.array(errors)
+
+
+def _rows(rng: np.random.Generator, rows: int, numbers: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws rows of the adding problem: `[rows, numbers, 2]`, and the sums `[rows, 1]`."""
+    values = rng.random((rows, numbers))
+    marks = np.zeros((rows, numbers))
+    half = numbers // 2
+    for first, places in ((0, half), (half, numbers - half)):
+        marks[np.arange(rows), first + rng.integers(0, places, rows)] = 1
+    sums = (values * marks).sum(axis=1, keepdims=True)
+    return np.stack([values, marks], axis=-1).astype("float32"), sums.astype("float32")

@@ -1,0 +1,117 @@
+"""Units that keep track of something (Karpathy, Johnson & Fei-Fei 2015).
+
+A model of characters learns to write programs. Nobody tells it what brackets are; it must know
+all the same how many are open, and whether a quotation is. Of all cells of the LSTM the one that
+goes with the depth the most is found on one part of the text, and measured on another.
+"""
+
+import dataclasses
+import itertools
+
+import keras
+import numpy as np
+
+from rnnapps import models
+from rnnapps.data.datasets.sample_programs import grammar
+from rnnapps.experiments.experiment import Result, rounded
+from rnnapps.figures.coloured_text import coloured_html, coloured_text
+from rnnapps.figures.gates import gates
+from rnnapps.inspection.gates import gate_values
+from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated
+
+_WINDOW = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How large the experiment is.
+
+    Args:
+        programs: training programs.
+        units: units of the LSTM.
+        epochs: how often the programs are read.
+    """
+
+    programs: int = 4_000
+    units: int = 64
+    epochs: int = 5
+
+
+FULL = Size()
+REDUCED = Size(programs=600, units=48, epochs=5)
+
+
+def run(size: Size = FULL, seed: int = 0) -> Result:
+    """Trains the model of characters and looks for the units."""
+    programs = list(itertools.islice(grammar.programs(), size.programs + 60))
+    text = "\n\n".join(programs[: size.programs])
+    searched, measured = ("\n\n".join(programs[a:b]) for a, b in ((-60, -30), (-30, None)))
+    characters = {character: i for i, character in enumerate(sorted(set(text)), 1)}
+    stream = np.array([characters[character] for character in text])
+    windows = (len(stream) - 1) // _WINDOW
+    inputs, targets = (
+        stream[start : start + windows * _WINDOW].reshape(windows, _WINDOW) for start in (0, 1)
+    )
+    keras.utils.set_random_seed(seed)
+    reader = models.SequenceEncoder("lstm", size.units, bidirectional=False)
+    encoder = models.TextEncoder(len(characters) + 1, 24, reader)
+    model = models.LanguageModel(models.Decoder(encoder))
+    model.build((None, None))
+    untrained = [_values(model, characters, part)["c"] for part in (searched, measured)]
+    model.compile(
+        keras.optimizers.Adam(0.005, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    history = model.fit(inputs, targets, 32, size.epochs, verbose=0)
+    trained = [_values(model, characters, part)["c"] for part in (searched, measured)]
+
+    tracked = {"bracket depth": bracket_depth, "inside quotes": in_quotes}
+    found = {
+        name: {
+            when: _found(cells, measure(searched), measure(measured))
+            for when, cells in (("untrained", untrained), ("trained", trained))
+        }
+        for name, measure in tracked.items()
+    }
+    strength = {when: abs(of["correlation"]) for when, of in found["bracket depth"].items()}
+    claims = {
+        "a cell follows the depth of brackets on unseen text, as none does before training": bool(
+            strength["trained"] > max(0.8, strength["untrained"] + 0.1)
+        )
+    }
+    numbers = {
+        "characters": len(stream),
+        "nats_per_character": history.history["loss"][-1],
+        "units": found,
+    }
+    best = found["bracket depth"]["trained"]
+    held_out = sorted(programs[-30:], key=lambda program: -bracket_depth(program).max())
+    shown = "\n\n".join(held_out[:3])
+    values = _values(model, characters, shown)  # [characters, units] each
+    cell = np.sign(best["correlation"]) * values["c"][:, best["unit"]]
+    deepest = int(bracket_depth(shown).argmax())
+    start = shown.rfind("\n", 0, deepest) + 1
+    line = slice(start, (shown + "\n").index("\n", start))
+    return Result(
+        claims,
+        rounded(numbers),
+        {
+            "tracking-units": coloured_text(shown, cell, "cell of the unit"),
+            "gates": gates({letter: values[letter][line] for letter in "ifoc"}, shown[line]),
+        },
+        {"tracking-units.html": coloured_html(shown, cell)},
+    )
+
+
+def _found(cells, searched: np.ndarray, measured: np.ndarray) -> dict:
+    """Finds a unit on one text; returns it and its correlation on the other."""
+    unit, _ = most_correlated(cells[0], searched)
+    return {"unit": unit, "correlation": most_correlated(cells[1][:, [unit]], measured)[1]}
+
+
+def _values(model: models.LanguageModel, characters: dict[str, int], text: str) -> dict:
+    """Returns what each letter of the LSTM's equations is at each character, `[time, units]`."""
+    ids = np.array([[characters[character] for character in text]])
+    embedded = model.decoder.encoder.embed(ids)  # [1, time, embedding_size]
+    layer = model.decoder.encoder.encoder.recurrent_layers[0]
+    return {letter: of[0] for letter, of in gate_values(layer, embedded).items()}

@@ -1,0 +1,103 @@
+"""Quantities over something that grows: steps, gaps, orders, sizes."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rnnapps.figures.styles import STYLES
+
+_COLUMNS = 3
+_MOST_MARKERS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Args:
+        x: what it is drawn over, `[points]`: numbers, or names.
+        lines: the values by name: `[points]`, or `[repeats, points]`, of which the mean is drawn
+            with a bar from the smallest to the largest.
+        xlabel: the name of x, with its unit.
+        ylabel: the name of the values, with their unit.
+        title: what stands above. Default: nothing.
+        xscale: `"linear"` or `"log"`. Default: `"linear"`.
+        yscale: `"linear"` or `"log"`. Default: `"linear"`.
+        ylim: the ends of the axis of values. Default: `None`, chosen by matplotlib.
+        levels: values that are drawn as dotted lines from side to side, by name, such as chance.
+    """
+
+    x: Sequence
+    lines: Mapping[str, Sequence]
+    xlabel: str
+    ylabel: str
+    title: str = ""
+    xscale: str = "linear"
+    yscale: str = "linear"
+    ylim: tuple[float, float] | None = None
+    levels: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def lines(panels: Sequence[Panel]) -> Figure:
+    """Draws panels of lines, up to three side by side, each line in its own colour and dash.
+
+    Args:
+        panels: what is drawn, row by row. A name has the same style in all of them.
+    """
+    columns = min(len(panels), _COLUMNS)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(4.5 * columns, 3.6 * rows), layout="constrained")
+    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
+    styles = {name: STYLES[i % len(STYLES)] for i, name in enumerate(names)}
+    subplots = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axes in subplots[len(panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(subplots, panels, strict=False):
+        _draw(axes, panel, styles)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
+    every = max(-(-len(panel.x) // _MOST_MARKERS), 1)
+    for number, (name, values) in enumerate(panel.lines.items()):
+        values = np.asarray(values, float)
+        repeats = np.atleast_2d(values)  # [repeats, points]
+        mean = repeats.mean(axis=0)  # [points]
+        bars = None
+        if values.ndim == 2:
+            bars = [mean - repeats.min(axis=0), repeats.max(axis=0) - mean]
+        axes.errorbar(
+            panel.x,
+            mean,
+            bars,
+            label=name,
+            capsize=3,
+            markersize=4.5,
+            # So that markers of lines that lie on each other do not.
+            markevery=(number * every // max(len(panel.lines), 1), every),
+            **styles[name],
+        )
+    for name, level in panel.levels.items():
+        axes.axhline(level, color="0.5", linestyle=":", linewidth=1)
+        axes.annotate(
+            name,
+            (1, level),
+            xycoords=("axes fraction", "data"),
+            xytext=(-3, 2),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color="0.35",
+        )
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
+    axes.set(xscale=panel.xscale, yscale=panel.yscale)
+    if panel.ylim is not None:
+        axes.set_ylim(panel.ylim)
+    if panel.xscale == "log" and len(panel.x) <= _MOST_MARKERS:
+        axes.set_xticks(panel.x, [f"{x:g}" for x in panel.x])
+        axes.minorticks_off()
+    if len(panel.lines) > 1:
+        axes.legend(fontsize=8)

@@ -1,0 +1,50 @@
+"""What the experiments draw is what they say."""
+
+import random
+
+import numpy as np
+
+from rnnapps.experiments import both_sides, memory_texts
+from rnnapps.experiments.learning_to_execute import output, program
+from rnnapps.experiments.word_classes import purity
+
+
+def test_memory_texts_have_their_gap_and_their_answer():
+    gaps = np.array([4, 9, 30])
+    ids, answers = memory_texts.draw(np.random.default_rng(0), gaps)
+    for row, gap, answer in zip(ids, gaps, answers, strict=True):
+        words = memory_texts.written(row)
+        country, language = list(memory_texts.LANGUAGES.items())[answer]
+        assert words[:5] == ["I", "grew", "up", "in", country]
+        assert words[-4:] == [".", "I", "speak", "fluent"]
+        assert len(words) == memory_texts.length(gap) and len(words) - 5 == gap
+        assert language not in words
+    assert ids.shape[1] == memory_texts.length(30)
+
+
+def test_blanks_are_told_about_on_one_side_and_as_often_on_each():
+    sentences, answers, sides = both_sides.texts(np.random.default_rng(0))
+    assert sides.mean() == 0.5
+    assert len(set(np.bincount(answers))) == 1 and len(answers) == len(sentences)
+    assert all(sentence.count("___") == 1 for sentence in sentences)
+    # Up to the blank, a text that tells later is the same whatever belongs there.
+    beginnings = {}
+    for sentence, answer, side in zip(sentences, answers, sides, strict=True):
+        if side == 1:
+            start = " ".join(sentence[: sentence.index("___") + 2])
+            beginnings.setdefault(start, set()).add(answer)
+    assert all(len(of) == len(both_sides.FILLINGS) for of in beginnings.values())
+
+
+def test_programs_run_and_print_one_number():
+    rng = random.Random(0)
+    for _ in range(200):
+        text = program(rng, length=2, nesting=3)
+        assert int(output(text)) == float(output(text))
+        assert text.count("print(") == 1
+    assert output("b=3\nfor x in range(4):\n  b=b+10\nprint((b-1))") == "42"
+
+
+def test_purity_by_hand():
+    clusters = np.array([1, 1, 1, 2, 2, 3])
+    assert purity(clusters, ["a", "a", "b", "b", "b", "a"]) == 5 / 6
