@@ -75,7 +75,7 @@ def rounded(values, digits: int = 4):
     if isinstance(values, Mapping):
         return {str(name): rounded(value, digits) for name, value in values.items()}
     if isinstance(values, str | bool | np.bool_):
-        return bool(values) if isinstance(values, np.bool_) else values
+        return str(values) if isinstance(values, str) else bool(values)
     values = np.asarray(values)
     if values.ndim:
         return [rounded(value, digits) for value in values]

@@ -51,8 +51,8 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         "the higher the forget gate's bias starts, the sooner the gap is learnt": bool(
             np.all(np.diff(list(mean.values())) > 0)
         ),
-        "half of what the highest bias is ahead of chance shows that the lowest is late": bool(
-            mean[last] - memory_texts.CHANCE > 2 * (mean[first] - memory_texts.CHANCE)
+        "with the lowest less than half of that is learnt in the same time": bool(
+            mean[first] - memory_texts.CHANCE < (mean[last] - memory_texts.CHANCE) / 2
         ),
     }
     numbers = {
@@ -76,14 +76,14 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
 
 def _course(bias: float, size: Size, seed: int) -> np.ndarray:
     """Returns the share of right answers in the course of training, `[seeds, parts]`."""
-    rows = []
-    for repeat in range(seed, seed + size.seeds):
-        keras.utils.set_random_seed(repeat)
-        rng = np.random.default_rng(repeat)
-        model = memory_models.acceptor("LSTM", size.units, unit_forget_bias=bias)
-        accuracies = []
-        for _ in range(size.parts):
-            memory_models.fit(model, rng, size.gap, size.steps, shortest=size.gap)
-            accuracies += memory_models.accuracies(model, rng, [size.gap]).tolist()
-        rows.append(accuracies)
-    return np.array(rows)
+    right = np.zeros((size.seeds, size.parts))
+    model = memory_models.acceptor("LSTM", size.units, unit_forget_bias=bias)
+    for repeat in range(size.seeds):
+        keras.utils.set_random_seed(seed + repeat)
+        rng = np.random.default_rng(seed + repeat)
+        fresh = memory_models.acceptor("LSTM", size.units, unit_forget_bias=bias)
+        memory_models.restart(model, fresh)
+        for part in range(size.parts):
+            memory_models.fit(model, rng, size.gap, size.steps)
+            right[repeat, part] = memory_models.accuracy(model, rng, size.gap)
+    return right

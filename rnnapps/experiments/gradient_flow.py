@@ -55,9 +55,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     decays = {name: _decay(layer) for name, (layer, _) in exact.items()}
     by_radius = {f"radius {r:g}": _of_radius(r, size, seed) for r in size.radii}
     clipping = {name: _clipped(shares) for name, shares in by_radius.items()}
-    fresh, trained = {}, {}
+    fresh, trained, accuracy = {}, {}, {}
     for name in size.cells:
-        fresh[name], trained[name] = _before_and_after(name, size, seed)
+        fresh[name], trained[name], accuracy[name] = _before_and_after(name, size, seed)
 
     away = np.arange(size.steps)[::-1]
     country = memory_texts.length(0) - 1
@@ -74,10 +74,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
             told["length_after"] <= 1 + 1e-6 and np.isclose(told["cosine"], 1)
             for told in clipping.values()
         ),
-        "after training the LSTM's error reaches the word to remember, the Elman network's does "
-        "not": bool(
-            _relative(trained["LSTM"].kernel_norms)[country] > 0.1
-            and _relative(trained["Elman"].kernel_norms)[country] < 1e-3
+        "after training the LSTM's error reaches the word to remember, the Elman network's not": (
+            _relative(trained["LSTM"].kernel_norms)[country] > 1e-3
+            and _relative(trained["Elman"].kernel_norms)[country] < 1e-6
         ),
     }
     shown = [step for step in (1, country + 1, 32, 64, 96, 128) if step <= size.steps]
@@ -102,9 +101,10 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         "step_of_the_country": country + 1,
         "at_initialisation": told(fresh),
         "after_training": told(trained),
+        "accuracy_after_training": accuracy,
     }
     return Result(
-        claims,
+        rounded(claims),
         rounded(numbers),
         {"gradient-flow": _figure(decays, by_radius, clipping, fresh, trained, size)},
     )
@@ -175,17 +175,22 @@ def _clipped(shares: StepGradients) -> dict[str, float]:
     }
 
 
-def _before_and_after(name: str, size: Size, seed: int) -> tuple[StepGradients, StepGradients]:
-    """The shares in a network that reads memory texts, at initialisation and after training."""
+def _before_and_after(
+    name: str, size: Size, seed: int
+) -> tuple[StepGradients, StepGradients, float]:
+    """The shares in a network that reads memory texts, at initialisation and after training.
+
+    The last number is what share of texts of the longest gap it then answers rightly.
+    """
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)
     gap = size.steps - memory_texts.length(0)
     ids, answers = memory_texts.draw(rng, np.full(32, gap))
     model = memory_models.acceptor(name, size.units)
-    model.build((None, None))
     fresh = _shares(model, ids, answers)
-    memory_models.fit(model, rng, gap, size.training_steps)
-    return fresh, _shares(model, ids, answers)
+    # Texts of all gaps, so that each network learns something.
+    memory_models.fit(model, rng, gap, size.training_steps, memory_texts.SHORTEST_GAP)
+    return fresh, _shares(model, ids, answers), memory_models.accuracy(model, rng, gap)
 
 
 def _shares(model, ids: np.ndarray, answers: np.ndarray) -> StepGradients:

@@ -19,8 +19,6 @@ _FILLING = (
 # Id 0 is padding.
 VOCABULARY = ("", *dict.fromkeys((*_BEGINNING, *_QUESTION, *_FILLING, *LANGUAGES)))
 SHORTEST_GAP = len(_QUESTION)
-# How often a word between is the name of a country that was only visited.
-_VISITED = 0.15
 _IDS = {word: i for i, word in enumerate(VOCABULARY)}
 
 
@@ -32,7 +30,7 @@ def length(gap):
 def draw(
     rng: np.random.Generator, gaps: np.ndarray, words: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws texts; what stands between says nothing about the blank, though it names countries.
+    """Draws texts; what stands between the country and the blank says nothing about either.
 
     Args:
         rng: what is drawn from.
@@ -47,11 +45,10 @@ def draw(
     lengths = length(gaps)  # [texts]
     words = words or int(lengths.max())
     answers = rng.integers(0, len(LANGUAGES), len(gaps))
-    filling, countries = (np.array([_IDS[word] for word in of]) for of in (_FILLING, LANGUAGES))
-    ids, visited = (of[rng.integers(0, len(of), (len(gaps), words))] for of in (filling, countries))
-    ids = np.where(rng.random(ids.shape) < _VISITED, visited, ids)  # [texts, words]
+    filling = np.array([_IDS[word] for word in _FILLING])
+    ids = filling[rng.integers(0, len(filling), (len(gaps), words))]  # [texts, words]
     ids[:, :country] = [_IDS[word] for word in _BEGINNING]
-    ids[:, country] = countries[answers]
+    ids[:, country] = np.array([_IDS[word] for word in LANGUAGES])[answers]
     last = np.arange(len(_QUESTION)) - len(_QUESTION)
     rows = np.arange(len(gaps))[:, None]
     ids[rows, lengths[:, None] + last] = [_IDS[word] for word in _QUESTION]
