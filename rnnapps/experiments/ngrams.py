@@ -18,6 +18,7 @@ from rnnapps.data.datasets.sample_programs import grammar
 from rnnapps.experiments.experiment import Result, rounded
 from rnnapps.figures.lines import Panel, lines
 
+_BATCH = 16
 # A new line goes with its indentation.
 _WORD = re.compile(r"\n *|\w+|[^\w\s]")
 _BOUNDARY = 1  # the id of what stands before the first token and after the last
@@ -35,15 +36,15 @@ class Size:
         epochs: how often it reads the training programs.
     """
 
-    programs: int = 3_000
+    programs: int = 700
     held_out: int = 400
     orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    units: int = 128
-    epochs: int = 8
+    units: int = 96
+    epochs: int = 10
 
 
 FULL = Size()
-REDUCED = Size(programs=400, held_out=100, orders=(1, 3, 5), units=64, epochs=10)
+REDUCED = Size(programs=700, held_out=100, orders=(1, 3, 5), units=64)
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:
@@ -105,16 +106,17 @@ class _Network:
         # Id 0 is padding; a word that was not seen has the last id.
         self._ids = {word: i for i, word in enumerate(words, _BOUNDARY + 1)}
         reader = models.SequenceEncoder("lstm", size.units, bidirectional=False)
-        encoder = models.TextEncoder(len(words) + _BOUNDARY + 2, 64, reader, dropout=0.1)
+        encoder = models.TextEncoder(len(words) + _BOUNDARY + 2, 64, reader)
         self._model = models.LanguageModel(models.Decoder(encoder, dropout=0.2))
+        rate = keras.optimizers.schedules.CosineDecay(0.01, size.epochs * len(train) // _BATCH)
         self._model.compile(
-            keras.optimizers.Adam(0.004, global_clipnorm=1.0),
+            keras.optimizers.Adam(rate, global_clipnorm=1.0),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
         self._longest = max(map(len, train)) + 1
         inputs, targets = self._padded(train)
         weights = (targets != 0).astype("float32")
-        self._model.fit(inputs, targets, 32, size.epochs, sample_weight=weights, verbose=0)
+        self._model.fit(inputs, targets, _BATCH, size.epochs, sample_weight=weights, verbose=0)
 
     def log_probabilities(self, programs: list[list[str]]) -> np.ndarray:
         """Measures all tokens and ends of programs, one after the other, in nats."""

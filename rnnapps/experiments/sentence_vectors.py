@@ -40,7 +40,7 @@ class Size:
 
 
 FULL = Size()
-REDUCED = Size(reviews=1_200, tests=150, units=32, epochs=8)
+REDUCED = Size(reviews=3_000, tests=150, units=32, epochs=6)
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:
@@ -60,8 +60,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         len(ids) + _UNKNOWN + 1, 32, models.SequenceEncoder("lstm", size.units), dropout=0.2
     )
     model = models.Acceptor(encoder, 2, dropout=0.2)
+    rate = keras.optimizers.schedules.CosineDecay(0.01, size.epochs * size.reviews // 32)
     model.compile(
-        keras.optimizers.Adam(0.004, global_clipnorm=1.0),
+        keras.optimizers.Adam(rate, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     model.fit(padded[train], labels[train], 32, size.epochs, verbose=0)
