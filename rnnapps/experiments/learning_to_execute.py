@@ -63,8 +63,8 @@ class Size:
 
 FULL = Size()
 REDUCED = Size(
-    digits=1,
-    addition_steps=250,
+    digits=2,
+    addition_steps=900,
     lengths=(1,),
     nestings=(1,),
     steps=0,
@@ -197,7 +197,7 @@ def _learn_addition(size: Size, seed: int) -> tuple[dict, float]:
     """Returns the course of training, and the share of unseen sums that are right at its end."""
     draw = _sum_of(size.digits)
     rng = random.Random(seed)
-    tests = [draw(rng) for _ in range(1_000)]
+    tests = [draw(rng) for _ in range(min(1_000, 10 ** (2 * size.digits - 1)))]
     learner = _Learner(tests, 2 * size.digits + 1, size.digits + 2, size.addition_steps, size, seed)
     steps = size.addition_steps // _PARTS
     measured = []

@@ -76,7 +76,7 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     }
     strength = {when: abs(of["correlation"]) for when, of in found["bracket depth"].items()}
     claims = {
-        "a cell follows the depth of brackets on unseen text better than any did before training": bool(
+        "a cell follows the depth of brackets on unseen text, better than before training": bool(
             strength["trained"] > strength["untrained"] + 0.15
         )
     }
