@@ -31,6 +31,8 @@ class Size:
         steps: training steps of 32 texts.
         numbers: length of the rows of the adding problem; 0 leaves it out.
         adding_steps: its training steps of 32 rows.
+        implementation: how the layers are run, as for every recurrent layer; small ones are done
+            sooner without the engine, which compiles. Default: `"auto"`.
     """
 
     cells: tuple[str, ...] = tuple(memory_models.CELLS)
@@ -40,11 +42,19 @@ class Size:
     steps: int = 300
     numbers: int = 50
     adding_steps: int = 600
+    implementation: str = "auto"
 
 
 FULL = Size()
 REDUCED = Size(
-    cells=("Elman", "LSTM"), gaps=(5, 100), seeds=1, units=24, steps=200, numbers=0, adding_steps=0
+    cells=("Elman", "LSTM"),
+    gaps=(5, 100),
+    seeds=1,
+    units=24,
+    steps=150,
+    numbers=0,
+    adding_steps=0,
+    implementation="reference",
 )
 
 
@@ -104,6 +114,7 @@ def _remembered(name: str, size: Size, seed: int) -> np.ndarray:
     """Returns the share of right answers, `[seeds, gaps]`."""
     right = np.zeros((size.seeds, len(size.gaps)))
     options = memory_models.slow_gates(name, size.units)
+    options["implementation"] = size.implementation
     for place, gap in enumerate(size.gaps):
         model = memory_models.acceptor(name, size.units, **options)
         for repeat in range(size.seeds):

@@ -38,16 +38,19 @@ class Size:
         units: units of the Elman network.
         epochs: how often the text is read.
         windows: over how many words the error goes back; the first is the experiment.
+        implementation: how the layers are run, as for every recurrent layer; small ones are done
+            sooner without the engine, which compiles. Default: `"auto"`.
     """
 
     sentences: int = 10_000
     units: int = 150
     epochs: int = 6
     windows: tuple[int, ...] = (1, _LONGEST_WINDOW)
+    implementation: str = "auto"
 
 
 FULL = Size()
-REDUCED = Size(sentences=4_000, epochs=4, windows=(1,))
+REDUCED = Size(sentences=4_000, epochs=4, windows=(1,), implementation="reference")
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:
@@ -93,7 +96,7 @@ def _mean_states(words: list[str], size: Size, window: int, seed: int) -> tuple[
         text[start : start + _STREAMS * length].reshape(_STREAMS, length) for start in (0, 1)
     )
     keras.utils.set_random_seed(seed)
-    model = _model(len(words), size.units, stateful=True)
+    model = _model(len(words), size.units, stateful=True, implementation=size.implementation)
     model.build((_STREAMS, window))
     model.compile(
         keras.optimizers.Adam(0.003),

@@ -50,14 +50,24 @@ def lines(panels: Sequence[Panel]) -> Figure:
     columns = min(len(panels), _COLUMNS)
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(4.5 * columns, 3.6 * rows), layout="constrained")
-    names = list(dict.fromkeys(name for panel in panels for name in panel.lines))
-    styles = {name: STYLES[i % len(STYLES)] for i, name in enumerate(names)}
+    styles = _styles(panels)
     subplots = figure.subplots(rows, columns, squeeze=False).flatten()
     for axes in subplots[len(panels) :]:
         axes.set_visible(False)
     for axes, panel in zip(subplots, panels, strict=False):
         _draw(axes, panel, styles)
     return figure
+
+
+def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, str]]:
+    """Gives each name a style: the first that no other name of its panel has."""
+    given = {}
+    for panel in panels:
+        free = [i for i in range(len(STYLES)) if i not in map(given.get, panel.lines)]
+        for name in panel.lines:
+            if name not in given:
+                given[name] = free.pop(0) if free else len(given) % len(STYLES)
+    return {name: STYLES[i] for name, i in given.items()}
 
 
 def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):

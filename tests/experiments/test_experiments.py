@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from rnnapps.experiments import NAMES, experiment
 
+DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = Path(__file__).parents[2] / "pipelines" / "experiments.py"
 
 
@@ -77,3 +79,13 @@ def test_the_command_knows_its_names_without_tensorflow():
 def test_numbers_are_written_as_json_has_them():
     values = {1: np.array([[1.23456, 2.0]]), "a": (np.float32(0.5), True, "b"), "n": np.int64(3)}
     assert experiment.rounded(values) == {"1": [[1.235, 2.0]], "a": [0.5, True, "b"], "n": 3}
+
+
+def test_the_page_has_each_command_and_its_pictures():
+    page = (DOCS / "experiments.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        assert f"python pipelines/experiments.py {name}\n" in page
+    pictures = re.findall(r"\]\((\S+?\.png)\)", page)
+    assert len(pictures) >= len(NAMES)
+    for picture in pictures:
+        assert (DOCS / picture).stat().st_size < 150_000

@@ -1,10 +1,11 @@
 """What the experiments draw is what they say."""
 
+import dataclasses
 import random
 
 import numpy as np
 
-from rnnapps.experiments import both_sides, memory_texts
+from rnnapps.experiments import both_sides, learning_to_execute, memory_texts
 from rnnapps.experiments.learning_to_execute import output, program
 from rnnapps.experiments.word_classes import purity
 
@@ -48,3 +49,15 @@ def test_programs_run_and_print_one_number():
 def test_purity_by_hand():
     clusters = np.array([1, 1, 1, 2, 2, 3])
     assert purity(clusters, ["a", "a", "b", "b", "b", "a"]) == 5 / 6
+
+
+def test_programs_are_learnt_by_every_curriculum():
+    """The full size takes minutes; this sees that each kind is drawn, learnt from and measured."""
+    size = dataclasses.replace(
+        learning_to_execute.REDUCED, steps=12, batch_size=8, units=8, tests=8, nestings=(1, 2)
+    )
+    kinds = [(1, 1), (2, 1)]
+    for curriculum in ("none", "combined"):
+        right = learning_to_execute._learn_programs(curriculum, kinds, size, seed=0)
+        assert right.shape == (2, 2) and (right >= 0).all() and (right <= 1).all()
+        assert (right[:, 1] <= right[:, 0] + 1e-9).all()
