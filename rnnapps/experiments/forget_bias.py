@@ -31,7 +31,7 @@ class Size:
     """
 
     biases: tuple[float, ...] = (0.0, 1.0, 2.0)
-    gap: int = 60
+    gap: int = 30
     seeds: int = 3
     units: int = 32
     parts: int = 12

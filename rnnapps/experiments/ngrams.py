@@ -4,6 +4,7 @@ The words are the tokens of generated programs. An n-gram sees n-1 of them; a re
 no such horizon, and needs none here either: the name that a program adds up into, or the number of
 brackets that are open, may have come up long before. The n-grams are smoothed (interpolated
 modified Kneser–Ney), and the weights of the mixture are found on text that neither has learnt from.
+How much there is to learn from decides which of the two is ahead.
 """
 
 import dataclasses
@@ -29,83 +30,104 @@ class Size:
     """How large the experiment is.
 
     Args:
-        programs: training programs.
+        programs: how many training programs there are, from few to many.
         held_out: programs for the mixture's weights, and as many for the test.
         orders: orders of the n-gram models.
         units: units of the LSTM.
-        epochs: how often it reads the training programs.
+        steps: its training steps of 16 programs, whatever there is to learn from.
         implementation: how the layers are run, as for every recurrent layer; small ones are done
             sooner without the engine, which compiles. Default: `"auto"`.
     """
 
-    programs: int = 700
-    held_out: int = 400
+    programs: tuple[int, ...] = (100, 200, 400, 800)
+    held_out: int = 300
     orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     units: int = 96
-    epochs: int = 10
+    steps: int = 400
     implementation: str = "auto"
 
 
 FULL = Size()
-REDUCED = Size(programs=700, held_out=100, orders=(1, 3, 5), units=64, implementation="reference")
+REDUCED = Size(programs=(150, 800), held_out=100, orders=(1, 3, 5), units=64, steps=350)
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:
     """Trains the models and measures perplexity on the test programs, with their ends."""
-    texts = itertools.islice(grammar.programs(), size.programs + 2 * size.held_out)
+    texts = itertools.islice(grammar.programs(), size.programs[-1] + 2 * size.held_out)
     programs = [_WORD.findall(text) for text in texts]
-    train, dev, test = (
-        programs[: size.programs],
-        programs[size.programs : -size.held_out],
-        programs[-size.held_out :],
-    )
-    words = dict.fromkeys(itertools.chain(*train))
-    ngrams = {order: models.KneserNey(train, order) for order in size.orders}
-    network = _Network(train, tuple(words), size, seed)
-
-    def nats(of) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the log-probabilities of all tokens of the dev and of the test programs."""
-        return tuple(np.concatenate([of(program) for program in part]) for part in (dev, test))
-
-    recurrent = tuple(network.log_probabilities(part) for part in (dev, test))
-    perplexity, mixed, shares = {}, {}, {}
-    for order, model in ngrams.items():
-        counted = nats(model.log_probabilities)
-        weights = models.mixture_weights([recurrent[0], counted[0]])
-        mixture = models.mixture_log_probabilities([recurrent[1], counted[1]], weights)
-        perplexity[order] = np.exp(-counted[1].mean())
-        mixed[order] = np.exp(-mixture.mean())
-        shares[order] = weights[0]
-    alone = np.exp(-recurrent[1].mean())
-    best = min(perplexity.values())
+    dev, test = programs[: size.held_out], programs[size.held_out : 2 * size.held_out]
+    rows = [_measured(programs[-amount:], dev, test, size, seed) for amount in size.programs]
+    ngrams, alone, mixed, shares = (np.array(column) for column in zip(*rows, strict=True))
+    best, together = ngrams.min(axis=1), mixed.min(axis=1)  # [amounts]
     claims = {
-        "the network beats every n-gram": bool(alone < best),
-        "with the best n-gram it is better than alone": bool(min(mixed.values()) < alone),
+        "with enough to learn from the network beats every n-gram": alone[-1] < best[-1],
+        "the best mixture beats the network and every n-gram, whatever there is to learn from": (
+            together < np.minimum(alone, best)
+        ).all(),
     }
     numbers = {
-        "tokens": {"train": sum(map(len, train)), "test": len(recurrent[1])},
-        "different_tokens": len(words),
-        "perplexity_of_ngrams": perplexity,
+        "tokens": [sum(map(len, programs[-amount:])) for amount in size.programs],
+        "programs": size.programs,
+        "orders": size.orders,
+        "perplexity_of_ngrams": ngrams,
         "perplexity_of_the_network": alone,
         "perplexity_of_mixtures": mixed,
         "share_of_the_network": shares,
     }
-    panel = Panel(
-        size.orders,
-        {"n-grams (Kneser–Ney)": list(perplexity.values()), "mixture": list(mixed.values())},
-        "order n",
-        "perplexity per token",
-        yscale="log",
-        levels={"LSTM alone": alone},
+    most = f"{size.programs[-1]} programs to learn from"
+    figure = lines(
+        [
+            Panel(
+                size.orders,
+                {"n-grams (Kneser–Ney)": ngrams[-1], "mixture": mixed[-1]},
+                "order n",
+                "perplexity per token",
+                most,
+                yscale="log",
+                levels={"LSTM alone": alone[-1]},
+            ),
+            Panel(
+                size.programs,
+                {"best n-grams": best, "best mixture": together, "LSTM alone": alone},
+                "training programs",
+                "perplexity per token",
+                "the best of each",
+                xscale="log",
+                yscale="log",
+            ),
+        ]
     )
-    return Result(claims, rounded(numbers), {"ngrams": lines([panel])})
+    return Result(rounded(claims), rounded(numbers), {"ngrams": figure})
+
+
+def _measured(train, dev, test, size: Size, seed: int) -> tuple:
+    """Returns the perplexities on the test programs, and what of each mixture is the network.
+
+    They are those of the n-grams by order, of the network, and of the mixtures by order.
+    """
+    network = _Network(train, dev, size, seed)
+    recurrent = [network.log_probabilities(part) for part in (dev, test)]
+    counted, mixed, shares = [], [], []
+    for order in size.orders:
+        model = models.KneserNey(train, order)
+        found = [
+            np.concatenate([model.log_probabilities(program) for program in part])
+            for part in (dev, test)
+        ]
+        weights = models.mixture_weights([recurrent[0], found[0]])
+        mixture = models.mixture_log_probabilities([recurrent[1], found[1]], weights)
+        counted.append(np.exp(-found[1].mean()))
+        mixed.append(np.exp(-mixture.mean()))
+        shares.append(weights[0])
+    return counted, np.exp(-recurrent[1].mean()), mixed, shares
 
 
 class _Network:
     """A recurrent language model of programs, trained on being made."""
 
-    def __init__(self, train: list[list[str]], words: tuple[str, ...], size: Size, seed: int):
+    def __init__(self, train: list[list[str]], dev: list[list[str]], size: Size, seed: int):
         keras.utils.set_random_seed(seed)
+        words = tuple(dict.fromkeys(itertools.chain(*train)))
         # Id 0 is padding; a word that was not seen has the last id.
         self._ids = {word: i for i, word in enumerate(words, _BOUNDARY + 1)}
         reader = models.SequenceEncoder(
@@ -113,15 +135,26 @@ class _Network:
         )
         encoder = models.TextEncoder(len(words) + _BOUNDARY + 2, 64, reader)
         self._model = models.LanguageModel(models.Decoder(encoder, dropout=0.2))
-        rate = keras.optimizers.schedules.CosineDecay(0.01, size.epochs * len(train) // _BATCH)
         self._model.compile(
-            keras.optimizers.Adam(rate, global_clipnorm=1.0),
+            keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, size.steps)),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
-        self._longest = max(map(len, train)) + 1
-        inputs, targets = self._padded(train)
-        weights = (targets != 0).astype("float32")
-        self._model.fit(inputs, targets, _BATCH, size.epochs, sample_weight=weights, verbose=0)
+        self._longest = max(map(len, itertools.chain(train, dev))) + 1
+        (inputs, targets), unseen = self._padded(train), self._padded(dev)
+        batches = len(train) // _BATCH
+        used = slice(batches * _BATCH)
+        self._model.fit(
+            inputs[used],
+            targets[used],
+            _BATCH,
+            -(-size.steps // batches),
+            sample_weight=(targets[used] != 0).astype("float32"),
+            validation_data=(*unseen, (unseen[1] != 0).astype("float32")),
+            validation_batch_size=100,
+            # What it learnt by heart is undone.
+            callbacks=[keras.callbacks.EarlyStopping(patience=10, restore_best_weights=True)],
+            verbose=0,
+        )
 
     def log_probabilities(self, programs: list[list[str]]) -> np.ndarray:
         """Measures all tokens and ends of programs, one after the other, in nats."""

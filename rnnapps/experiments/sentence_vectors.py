@@ -20,6 +20,7 @@ from rnnapps.figures.plane import plane
 _WORD = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 _UNKNOWN = 1
 _NEIGHBOURS = 5
+_NAMED = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,11 +100,13 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
     spread = sizes**2 / (sizes**2).sum()
     places = (left * sizes)[:, :2]  # [tests, 2]
-    short = sorted(range(size.tests), key=lambda i: len(texts[i]))[:8]
     figure = plane(
         places,
         [grammar.LABELS[label] for label in asked],
-        [(i, texts[i]) for i in short],
+        [
+            (i, texts[i])
+            for i in _apart(places, sorted(range(size.tests), key=lambda i: len(texts[i])))
+        ],
         tuple(
             f"{name} principal component ({share:.0%} of the variance)"
             for name, share in zip(("first", "second"), spread, strict=False)
@@ -119,3 +122,14 @@ def _nearest(vectors: np.ndarray) -> np.ndarray:
     cosines = unit @ unit.T  # [vectors, vectors]
     np.fill_diagonal(cosines, -np.inf)
     return np.argsort(-cosines, axis=1, kind="stable")[:, :_NEIGHBOURS]
+
+
+def _apart(places: np.ndarray, candidates: list[int]) -> list[int]:
+    """Returns the first candidates that have room for a text beside them."""
+    width, height = np.ptp(places, axis=0)
+    chosen = []
+    for i in candidates:
+        off = np.abs(places[chosen] - places[i])  # [chosen, 2]
+        if np.all((off[:, 0] > width / 3) | (off[:, 1] > height / 15)):
+            chosen.append(i)
+    return chosen[:_NAMED]

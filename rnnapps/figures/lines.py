@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from rnnapps.figures.styles import STYLES
 
 _COLUMNS = 3
 _MOST_MARKERS = 12
+_MOST_BARS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Panel:
     Args:
         x: what it is drawn over, `[points]`: numbers, or names.
         lines: the values by name: `[points]`, or `[repeats, points]`, of which the mean is drawn
-            with a bar from the smallest to the largest.
+            with a bar (over many points, a band) from the smallest to the largest.
         xlabel: the name of x, with its unit.
         ylabel: the name of the values, with their unit.
         title: what stands above. Default: nothing.
@@ -76,13 +78,15 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
         values = np.asarray(values, float)
         repeats = np.atleast_2d(values)  # [repeats, points]
         mean = repeats.mean(axis=0)  # [points]
-        bars = None
-        if values.ndim == 2:
-            bars = [mean - repeats.min(axis=0), repeats.max(axis=0) - mean]
+        spread = [mean - repeats.min(axis=0), repeats.max(axis=0) - mean]  # [points] each
+        is_band = values.ndim == 2 and len(panel.x) > _MOST_BARS
+        if is_band:
+            colour = styles[name]["color"]
+            axes.fill_between(panel.x, mean - spread[0], mean + spread[1], color=colour, alpha=0.15)
         axes.errorbar(
             panel.x,
             mean,
-            bars,
+            None if is_band or values.ndim == 1 else spread,
             label=name,
             capsize=3,
             markersize=4.5,
@@ -91,17 +95,7 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
             **styles[name],
         )
     for name, level in panel.levels.items():
-        axes.axhline(level, color="0.5", linestyle=":", linewidth=1)
-        axes.annotate(
-            name,
-            (1, level),
-            xycoords=("axes fraction", "data"),
-            xytext=(-3, 2),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-            color="0.35",
-        )
+        axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=name)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
     axes.set(xscale=panel.xscale, yscale=panel.yscale)
     if panel.ylim is not None:
@@ -109,5 +103,11 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
     if panel.xscale == "log" and len(panel.x) <= _MOST_MARKERS:
         axes.set_xticks(panel.x, [f"{x:g}" for x in panel.x])
         axes.minorticks_off()
-    if len(panel.lines) > 1:
+    low, high = axes.get_ylim()
+    if panel.yscale == "log" and high < 1000 * low:
+        # Numbers as they are read, where powers of ten are too few.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
+    if len(panel.lines) + len(panel.levels) > 1:
         axes.legend(fontsize=8)

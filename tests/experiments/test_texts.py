@@ -24,17 +24,20 @@ def test_memory_texts_have_their_gap_and_their_answer():
 
 
 def test_blanks_are_told_about_on_one_side_and_as_often_on_each():
-    sentences, answers, sides = both_sides.texts(np.random.default_rng(0))
-    assert sides.mean() == 0.5
-    assert len(set(np.bincount(answers))) == 1 and len(answers) == len(sentences)
-    assert all(sentence.count("___") == 1 for sentence in sentences)
-    # Up to the blank, a text that tells later is the same whatever belongs there.
-    beginnings = {}
-    for sentence, answer, side in zip(sentences, answers, sides, strict=True):
-        if side == 1:
-            start = " ".join(sentence[: sentence.index("___") + 2])
-            beginnings.setdefault(start, set()).add(answer)
-    assert all(len(of) == len(both_sides.FILLINGS) for of in beginnings.values())
+    texts = both_sides.texts()
+    beginnings, ends, counts = {}, {}, {}
+    for sentence, answer, side, pair in texts:
+        assert sentence.count("___") == 1
+        blank = sentence.index("___")
+        known = beginnings if side == 1 else ends
+        rest = sentence[: blank + 2] if side == 1 else sentence[blank:]
+        known.setdefault((pair, " ".join(rest)), set()).add(answer)
+        counts.setdefault((pair, side), []).append(answer)
+    # The side on which nothing is told is the same whatever belongs into the blank.
+    assert all(len(of) == len(both_sides.FILLINGS) for of in (beginnings | ends).values())
+    assert len(counts) == 36 and all(
+        sorted(of) == [0] * 3 + [1] * 3 + [2] * 3 for of in counts.values()
+    )
 
 
 def test_programs_run_and_print_one_number():
