@@ -4,7 +4,7 @@ The words are the tokens of generated programs. An n-gram sees n-1 of them; a re
 no such horizon, and needs none here either: the name that a program adds up into, or the number of
 brackets that are open, may have come up long before. The n-grams are smoothed (interpolated
 modified Kneser–Ney), and the weights of the mixture are found on text that neither has learnt from.
-How much there is to learn from decides which of the two is ahead.
+Models that learnt from few programs and from many are compared.
 """
 
 import dataclasses
@@ -43,12 +43,12 @@ class Size:
     held_out: int = 300
     orders: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     units: int = 96
-    steps: int = 400
+    steps: int = 450
     implementation: str = "auto"
 
 
 FULL = Size()
-REDUCED = Size(programs=(150, 800), held_out=100, orders=(1, 3, 5), units=64, steps=350)
+REDUCED = Size(programs=(320,), held_out=100, orders=(1, 3, 5), units=64, steps=300)
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:
@@ -60,10 +60,8 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     ngrams, alone, mixed, shares = (np.array(column) for column in zip(*rows, strict=True))
     best, together = ngrams.min(axis=1), mixed.min(axis=1)  # [amounts]
     claims = {
-        "with enough to learn from the network beats every n-gram": alone[-1] < best[-1],
-        "the best mixture beats the network and every n-gram, whatever there is to learn from": (
-            together < np.minimum(alone, best)
-        ).all(),
+        "the network beats every n-gram, whatever there is to learn from": (alone < best).all(),
+        "the best mixture beats both": (together < np.minimum(alone, best)).all(),
     }
     numbers = {
         "tokens": [sum(map(len, programs[-amount:])) for amount in size.programs],
@@ -135,8 +133,9 @@ class _Network:
         )
         encoder = models.TextEncoder(len(words) + _BOUNDARY + 2, 64, reader)
         self._model = models.LanguageModel(models.Decoder(encoder, dropout=0.2))
+        rate = keras.optimizers.schedules.CosineDecay(0.01, size.steps)
         self._model.compile(
-            keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(0.01, size.steps)),
+            keras.optimizers.Adam(rate, global_clipnorm=1.0),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         )
         self._longest = max(map(len, itertools.chain(train, dev))) + 1

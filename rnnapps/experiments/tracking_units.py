@@ -2,7 +2,8 @@
 
 A model of characters learns to write programs. Nobody tells it what brackets are; it must know
 all the same how many are open, and whether a quotation is. Of all cells of the LSTM the one that
-goes with the depth the most is found on one part of the text, and measured on another.
+goes with the depth the most is found on one part of the text, and measured on another; so is the
+weighted sum of all cells that comes nearest to it.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from rnnapps.experiments.experiment import Result, rounded
 from rnnapps.figures.coloured_text import coloured_html, coloured_text
 from rnnapps.figures.gates import gates
 from rnnapps.inspection.gates import gate_values
-from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated
+from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated, read_out
 
 _BATCH, _WINDOW = 16, 64
 
@@ -79,10 +80,10 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         }
         for name, measure in tracked.items()
     }
-    strength = {when: abs(of["correlation"]) for when, of in found["bracket depth"].items()}
+    depth = {when: of["weighted_sum"] for when, of in found["bracket depth"].items()}
     claims = {
-        "a cell follows the depth of brackets on unseen text, better than before training": bool(
-            strength["trained"] > strength["untrained"] + 0.15
+        "the depth of brackets can be read off the cells on unseen text, and training did it": bool(
+            depth["trained"] > max(0.75, depth["untrained"] + 0.05)
         )
     }
     numbers = {
@@ -94,7 +95,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     held_out = sorted(programs[-30:], key=lambda program: -bracket_depth(program).max())
     shown = "\n\n".join(held_out[:3])
     values = _values(model, characters, shown)  # [characters, units] each
-    cell = np.sign(best["correlation"]) * values["c"][:, best["unit"]]
+    cell = np.sign(best["correlation"]) * values["c"][:, best["unit"]]  # [characters]
+    weights, bias = read_out(trained[0], bracket_depth(searched))
+    depth_read = values["c"] @ weights + bias  # [characters]
     deepest = int(bracket_depth(shown).argmax())
     start = shown.rfind("\n", 0, deepest) + 1
     line = slice(start, (shown + "\n").index("\n", start))
@@ -102,17 +105,24 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         claims,
         rounded(numbers),
         {
-            "tracking-units": coloured_text(shown, cell, "cell of the unit"),
+            "tracking-units": coloured_text(shown, depth_read, "depth, read off all cells"),
+            "best-unit": coloured_text(shown, cell, "the cell that goes with it most"),
             "gates": gates({letter: values[letter][line] for letter in "ifoc"}, shown[line]),
         },
-        {"tracking-units.html": coloured_html(shown, cell)},
+        {"tracking-units.html": coloured_html(shown, depth_read)},
     )
 
 
 def _found(cells, searched: np.ndarray, measured: np.ndarray) -> dict:
-    """Finds a unit on one text; returns it and its correlation on the other."""
+    """Finds a unit, and a weighted sum, on one text; returns their correlations on the other."""
     unit, _ = most_correlated(cells[0], searched)
-    return {"unit": unit, "correlation": most_correlated(cells[1][:, [unit]], measured)[1]}
+    weights, bias = read_out(cells[0], searched)
+    read = (cells[1] @ weights + bias)[:, None]  # [characters, 1]
+    return {
+        "unit": unit,
+        "correlation": most_correlated(cells[1][:, [unit]], measured)[1],
+        "weighted_sum": most_correlated(read, measured)[1],
+    }
 
 
 def _values(model: models.LanguageModel, characters: dict[str, int], text: str) -> dict:

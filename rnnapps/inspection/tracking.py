@@ -74,3 +74,26 @@ def most_correlated(values: np.ndarray, target: np.ndarray) -> tuple[int, float]
     )
     unit = int(np.abs(correlations).argmax())
     return unit, float(correlations[unit].round(12))
+
+
+def read_out(values: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+    """Finds the weighted sum of all units that is nearest to a quantity, by least squares.
+
+    Args:
+        values: Float array, `[time, units]`.
+        target: Array, `[time]`.
+
+    Returns:
+        The weights `[units]` and what is added, so that `values @ weights + bias` is near the
+        target; of several such weights the shortest.
+
+    Example:
+
+    >>> values = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> weights, bias = read_out(values, np.array([3, 4, 5]))
+    >>> weights.round(3).tolist(), round(bias, 3)
+    ([2.0, 1.0], 2.0)
+    """
+    mean = values.mean(axis=0)  # [units]
+    weights = np.linalg.lstsq(values - mean, target - np.mean(target), rcond=None)[0]
+    return weights, float(np.mean(target) - mean @ weights)

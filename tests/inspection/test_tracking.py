@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated
+from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated, read_out
 
 
 def test_depth_and_quotations_by_hand():
@@ -25,3 +25,11 @@ def test_the_planted_unit_is_found():
 def test_a_constant_target_is_refused():
     with pytest.raises(ValueError, match="Received"):
         most_correlated(np.ones((3, 2)), np.ones(3))
+
+
+def test_what_is_a_weighted_sum_is_read_out():
+    rng = np.random.default_rng(0)
+    values, weights = rng.normal(size=(50, 4)), np.array([1.0, -2.0, 0.0, 0.5])
+    found, bias = read_out(values, values @ weights + 3)
+    np.testing.assert_allclose(found, weights, atol=1e-9)
+    assert bias == pytest.approx(3)
