@@ -54,10 +54,10 @@ class Size:
     """
 
     digits: int = 3
-    addition_steps: int = 6_000
+    addition_steps: int = 8_000
     lengths: tuple[int, ...] = (1, 2, 3)
     nestings: tuple[int, ...] = (1, 2)
-    steps: int = 3_000
+    steps: int = 2_000
     batch_size: int = 128
     units: int = 128
     tests: int = 200
@@ -139,8 +139,11 @@ def program(rng: random.Random, length: int, nesting: int) -> str:
     Example:
 
     >>> print(program(random.Random(7), length=2, nesting=2))
-    f=(81+46)
-    print((f-69))
+    f=60
+    b=(f+19)
+    for x in range(2):
+      b=b-84
+    print(b)
     """
 
     def number() -> int:
@@ -267,7 +270,7 @@ class _Learner:
         )
         decoder = models.Decoder(writing, MultiplicativeAttention())
         self._model = models.EncoderDecoder(reading, decoder)
-        rate = keras.optimizers.schedules.CosineDecay(0.01, steps)
+        rate = keras.optimizers.schedules.CosineDecay(0.006, steps)
         self._model.compile(
             keras.optimizers.Adam(rate, global_clipnorm=1.0),
             keras.losses.SparseCategoricalCrossentropy(from_logits=True),
