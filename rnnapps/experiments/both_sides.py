@@ -57,7 +57,7 @@ class Size:
 
 
 FULL = Size()
-REDUCED = Size(seeds=1, epochs=12, implementation="reference")
+REDUCED = Size(seeds=1, epochs=8, implementation="reference")
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:

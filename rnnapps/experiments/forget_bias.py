@@ -41,7 +41,7 @@ class Size:
 
 FULL = Size()
 REDUCED = Size(
-    biases=(0.0, 2.0), gap=25, seeds=1, units=24, parts=5, steps=40, implementation="reference"
+    biases=(0.0, 2.0), gap=25, seeds=1, units=24, parts=4, steps=40, implementation="reference"
 )
 
 

@@ -51,7 +51,7 @@ REDUCED = Size(
     gaps=(5, 100),
     seeds=1,
     units=24,
-    steps=150,
+    steps=120,
     numbers=0,
     adding_steps=0,
     implementation="reference",
@@ -138,8 +138,8 @@ def _adding_errors(name: str, size: Size, seed: int) -> np.ndarray:
         keras.optimizers.Adam(memory_models.LEARNING_RATES[name], global_clipnorm=1.0), "mse"
     )
     points = 12
-    train = _rows(rng, size.adding_steps * 32, size.numbers)
-    test = _rows(rng, 512, size.numbers)
+    train = rows_to_add(rng, size.adding_steps * 32, size.numbers)
+    test = rows_to_add(rng, 512, size.numbers)
     errors = []
     for part in np.array_split(np.arange(len(train[0])), points):
         model.fit(train[0][part], train[1][part], 32, shuffle=False, verbose=0)
@@ -147,7 +147,7 @@ def _adding_errors(name: str, size: Size, seed: int) -> np.ndarray:
     return np.array(errors)
 
 
-def _rows(rng: np.random.Generator, rows: int, numbers: int) -> tuple[np.ndarray, np.ndarray]:
+def rows_to_add(rng: np.random.Generator, rows: int, numbers: int) -> tuple[np.ndarray, np.ndarray]:
     """Draws rows of the adding problem: `[rows, numbers, 2]`, and the sums `[rows, 1]`."""
     values = rng.random((rows, numbers))
     marks = np.zeros((rows, numbers))

@@ -44,7 +44,7 @@ class Size:
 
 
 FULL = Size()
-REDUCED = Size(reviews=3_000, tests=150, units=32, epochs=6, implementation="reference")
+REDUCED = Size(reviews=2_500, tests=150, units=32, epochs=6, implementation="reference")
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:

@@ -42,7 +42,7 @@ class Size:
 
 
 FULL = Size()
-REDUCED = Size(programs=1_500, units=48, epochs=4, implementation="reference")
+REDUCED = Size(programs=700, units=40, epochs=4, implementation="reference")
 
 
 def run(size: Size = FULL, seed: int = 0) -> Result:

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 
-from rnnapps.experiments import both_sides, learning_to_execute, memory_texts
+from rnnapps.experiments import both_sides, learning_to_execute, memory_gap, memory_texts
 from rnnapps.experiments.learning_to_execute import output, program
 from rnnapps.experiments.word_classes import purity
 
@@ -64,3 +64,11 @@ def test_programs_are_learnt_by_every_curriculum():
         right = learning_to_execute._learn_programs(curriculum, kinds, size, seed=0)
         assert right.shape == (2, 2) and (right >= 0).all() and (right <= 1).all()
         assert (right[:, 1] <= right[:, 0] + 1e-9).all()
+
+
+def test_rows_to_add_have_a_mark_in_each_half():
+    rows, sums = memory_gap.rows_to_add(np.random.default_rng(0), 20, 9)
+    values, marks = rows[..., 0], rows[..., 1]
+    assert set(marks.ravel().tolist()) == {0, 1}
+    assert (marks[:, :4].sum(axis=1) == 1).all() and (marks[:, 4:].sum(axis=1) == 1).all()
+    np.testing.assert_allclose((values * marks).sum(axis=1, keepdims=True), sums, rtol=1e-6)
