@@ -53,10 +53,10 @@ class Result:
 
 
 def _png(figure: Figure) -> bytes:
-    """Returns a picture of few colours, which is a third as large."""
+    """Returns a picture of few colours, which is half as large."""
     drawn, written = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
-    Image.open(drawn).convert("RGB").quantize(64).save(written, "png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(256).save(written, "png", optimize=True)
     return written.getvalue()
 
 

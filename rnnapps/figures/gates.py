@@ -26,7 +26,7 @@ def gates(values: Mapping[str, np.ndarray], tokens: Sequence[str]) -> Figure:
     """Draws gates and states over a sentence: a column for each token, a row for each unit.
 
     Gates go from white, closed, to blue, open. What has a sign is blue below 0, white at 0 and red
-    above, to the same size both ways.
+    above, to the same size both ways; the few values beyond that of 98% of them have its colour.
 
     Args:
         values: float arrays `[time, units]` by their letters, as `rnnapps.inspection.gates` gives
@@ -43,7 +43,7 @@ def gates(values: Mapping[str, np.ndarray], tokens: Sequence[str]) -> Figure:
         if letter in _GATES:
             scale = {"vmin": 0, "vmax": 1, "cmap": "Blues"}
         else:
-            most = float(np.abs(drawn).max(initial=0)) or 1.0
+            most = float(np.quantile(np.abs(drawn), 0.98)) or 1.0
             scale = {"vmin": -most, "vmax": most, "cmap": "RdBu_r"}
         image = axes.imshow(drawn.T, aspect="auto", interpolation="nearest", **scale)
         axes.set(ylabel=_NAMES.get(letter, letter), yticks=[])
