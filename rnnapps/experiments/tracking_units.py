@@ -1,10 +1,10 @@
 """What cells keep track of (Karpathy, Johnson & Fei-Fei 2015).
 
 A model of characters learns to write programs. Nobody tells it what brackets are; it must know
-all the same how many are open. Of all cells of the LSTM the one that goes with the depth the most is
-found on one part of the text, and measured on another; so is the weighted sum of all cells that
-comes nearest to it. The same is measured before training, since a network at random remembers what
-it has just read, too.
+all the same how many are open. Of all cells of the LSTM the one that goes with the depth the most
+is found on one part of the text, and measured on another; so is the weighted sum of all cells that
+comes nearest to it. The same is measured before training, since a network of random weights
+remembers what it has just read, too.
 """
 
 import dataclasses

@@ -73,6 +73,8 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, str]]:
 
 
 def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
+    named = isinstance(panel.x[0], str)
+    x = range(len(panel.x)) if named else panel.x
     every = max(-(-len(panel.x) // _MOST_MARKERS), 1)
     for number, (name, values) in enumerate(panel.lines.items()):
         values = np.asarray(values, float)
@@ -82,9 +84,9 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
         is_band = values.ndim == 2 and len(panel.x) > _MOST_BARS
         if is_band:
             colour = styles[name]["color"]
-            axes.fill_between(panel.x, mean - spread[0], mean + spread[1], color=colour, alpha=0.15)
+            axes.fill_between(x, mean - spread[0], mean + spread[1], color=colour, alpha=0.15)
         axes.errorbar(
-            panel.x,
+            x,
             mean,
             None if is_band or values.ndim == 1 else spread,
             label=name,
@@ -98,6 +100,8 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
         axes.axhline(level, color="0.4", linestyle=":", linewidth=1.2, label=name)
     axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, title=panel.title)
     axes.set(xscale=panel.xscale, yscale=panel.yscale)
+    if named:
+        axes.set_xticks(x, panel.x, parse_math=False)
     if panel.ylim is not None:
         axes.set_ylim(panel.ylim)
     if panel.xscale == "log" and len(panel.x) <= _MOST_MARKERS:

@@ -153,6 +153,8 @@ def test_lines_show_means_with_bars_and_levels():
     assert list(level.get_ydata()) == [1, 1]
     assert (second.get_xscale(), second.get_yscale()) == ("log", "log")
     assert [label.get_text() for label in second.get_xticklabels()] == ["5", "50"]
+    (third,) = lines([Panel(["1/1", "2/1"], {"a": [0.5, 0.25]}, "size", "share")]).axes
+    assert [label.get_text() for label in third.get_xticklabels()] == ["1/1", "2/1"]
 
 
 def test_gates_have_a_row_for_each_unit_and_the_tokens_below():
