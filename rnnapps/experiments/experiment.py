@@ -56,7 +56,9 @@ def _png(figure: Figure) -> bytes:
     """Returns a picture of few colours, which is half as large."""
     drawn, written = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=100)
-    Image.open(drawn).convert("RGB").quantize(256).save(written, "png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(
+        written, "png", optimize=True
+    )
     return written.getvalue()
 
 

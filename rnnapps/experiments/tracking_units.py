@@ -22,6 +22,7 @@ from rnnapps.inspection.gates import gate_values
 from rnnapps.inspection.tracking import bracket_depth, in_quotes, most_correlated, read_out
 
 _BATCH, _WINDOW = 16, 64
+_SHOWN_UNITS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +100,8 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     cell = np.sign(best["correlation"]) * values["c"][:, best["unit"]]  # [characters]
     weights, bias = read_out(trained[0], bracket_depth(searched))
     depth_read = values["c"] @ weights + bias  # [characters]
+    # The cells that move the sum the most.
+    weighty = np.argsort(-np.abs(weights) * trained[0].std(axis=0))[:_SHOWN_UNITS]
     deepest = int(bracket_depth(shown).argmax())
     start = shown.rfind("\n", 0, deepest) + 1
     line = slice(start, (shown + "\n").index("\n", start))
@@ -108,7 +111,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
         {
             "tracking-units": coloured_text(shown, depth_read, "depth, read off all cells"),
             "best-unit": coloured_text(shown, cell, "the cell that goes with it most"),
-            "gates": gates({letter: values[letter][line] for letter in "ifoc"}, shown[line]),
+            "gates": gates(
+                {letter: values[letter][line, weighty] for letter in "ifoc"}, shown[line]
+            ),
         },
         {"tracking-units.html": coloured_html(shown, depth_read)},
     )
