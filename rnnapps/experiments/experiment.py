@@ -88,8 +88,7 @@ def rounded(values, digits: int = 4):
         return {str(name): rounded(value, digits) for name, value in values.items()}
     if isinstance(values, str | bool | np.bool_):
         return str(values) if isinstance(values, str) else bool(values)
-    values = np.asarray(values)
-    if values.ndim:
+    if isinstance(values, list | tuple) or np.ndim(values):
         return [rounded(value, digits) for value in values]
-    number = values.item()
+    number = np.asarray(values).item()
     return float(f"{number:.{digits}g}") if isinstance(number, float) else number

@@ -54,16 +54,15 @@ def test_purity_by_hand():
     assert purity(clusters, ["a", "a", "b", "b", "b", "a"]) == 5 / 6
 
 
-def test_programs_are_learnt_by_every_curriculum():
+def test_programs_are_learnt_by_a_curriculum():
     """The full size takes minutes; this sees that each kind is drawn, learnt from and measured."""
     size = dataclasses.replace(
         learning_to_execute.REDUCED, steps=12, batch_size=8, units=8, tests=8, nestings=(1, 2)
     )
     kinds = [(1, 1), (2, 1)]
-    for curriculum in ("none", "combined"):
-        right = learning_to_execute._learn_programs(curriculum, kinds, size, seed=0)
-        assert right.shape == (2, 2) and (right >= 0).all() and (right <= 1).all()
-        assert (right[:, 1] <= right[:, 0] + 1e-9).all()
+    right = learning_to_execute._learn_programs("combined", kinds, size, seed=0)
+    assert right.shape == (2, 2) and (right >= 0).all() and (right <= 1).all()
+    assert (right[:, 1] <= right[:, 0] + 1e-9).all()
 
 
 def test_rows_to_add_have_a_mark_in_each_half():
