@@ -14,12 +14,14 @@ from rnnapps.models.coordinates import Coordinates
 class ImageEncoder(keras.layers.Layer):
     """Sees an image as a list of regions, and as a whole (Vinyals et al. 2015; Xu et al. 2015).
 
-        v_i = relu(W [f_i; p_i] + b),    g = max_i v_i
+        v_i = relu(W [f_i; p_i] + b),    g = LN(max_i v_i)
 
     where f_1 … f_L are the features that a convolutional network, the backbone, has found on its
     grid, row by row, and p_i is where on the grid, its row and column from -1 to 1 (Liu et al.
     2018), which tells left from right. An attention looks at the v_i; a decoder begins with g, the
-    largest of each of their values.
+    largest of each of their values, brought to one scale (LN, Ba et al. 2016): those of a large
+    backbone would otherwise drive the decoder's first states to the ends of their tanh, where
+    nothing is learnt.
 
     The backbone always runs in inference mode, also where it is trained: batch normalisation keeps
     the statistics that it has learnt, and an image's features do not depend on its batch. Those of
@@ -79,6 +81,7 @@ class ImageEncoder(keras.layers.Layer):
         self.dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.coordinates = Coordinates(dtype=self.dtype_policy)
         self.dense = keras.layers.Dense(units, "relu", dtype=self.dtype_policy)
+        self.normalization = keras.layers.LayerNormalization(dtype=self.dtype_policy)
 
     @property
     def output_size(self) -> int:
@@ -86,10 +89,11 @@ class ImageEncoder(keras.layers.Layer):
         return self.units
 
     def build(self, images_shape):
-        """Builds the dense layer for images or features of the shape given."""
+        """Builds the layers for images or features of the shape given."""
         if self._are_images(images_shape):
             self.grid(*images_shape[1:3])
         self.dense.build((images_shape[0], None, self.channels + 2))
+        self.normalization.build((images_shape[0], self.units))
 
     def call(self, images, training=None):
         """Sees the images, or what is known of them."""
@@ -101,8 +105,8 @@ class ImageEncoder(keras.layers.Layer):
         features = ops.reshape(
             features, (-1, regions, self.channels + 2)
         )  # [batch, regions, channels + 2]
-        outputs = self.dense(features)
-        return outputs, [ops.max(outputs, axis=1)]  # [batch, regions, units], [batch, units]
+        outputs = self.dense(features)  # [batch, regions, units]
+        return outputs, [self.normalization(ops.max(outputs, axis=1))]  # [batch, units]
 
     def features(self, images):
         """Returns the backbone's features of images, `[batch, rows, columns, channels]`."""
