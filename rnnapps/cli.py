@@ -32,7 +32,7 @@ from rnnapps.tasks.task import Task
 with epy.lazy_imports():
     import tqdm
 
-    from rnnapps import export, serving, training, tuning
+    from rnnapps import export, serving, training, tuning, workers
     from rnnapps.data.formats import rows
 
 log = logging.getLogger("rnnapps")
@@ -66,7 +66,7 @@ def main(
             flags.given = {flag[2:].partition("=")[0] for flag in argv if flag.startswith("--")}
             _import_tensorflow()
             result = commands[parsed.subcommand](task_class, flags)
-            if not argv:
+            if not argv and result is not None:
                 _answer(task_class, result, examples)
         except SystemExit as stop:  # --help and --print_config
             return stop.code or 0
@@ -84,16 +84,21 @@ def main(
     return 0
 
 
-def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path:
-    """Trains, evaluates and exports; returns the new version's folder."""
+def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path | None:
+    """Trains, evaluates and exports; returns the new version's folder, where this is the chief."""
     runs, versions = Path("runs") / task_class.name, Path(flags.export)
     out = Path(flags.out) if flags.out else folders.next_version(runs)
     run = training.Run(out)
-    if run.export is not None:
+    task = task_class(_config(task_class.Config, flags))
+    is_finished = training.chief_says(task, run.export is not None)
+    if not workers.place().is_chief:
+        if not is_finished:
+            training.assist(task, progress=sys.stderr.isatty())
+        return None
+    if is_finished:
         print(f"{out} is finished; its export is {run.export}")
         return run.export
     folders.require_writable(versions)
-    task = task_class(_config(task_class.Config, flags))
     model, metrics = training.train(task, out, progress=sys.stderr.isatty())
     return _finish(task, model, metrics, run, versions)
 

@@ -5,6 +5,7 @@ import re
 
 import tensorflow as tf
 
+from rnnapps import workers
 from rnnapps.errors import UserError
 
 
@@ -18,7 +19,8 @@ def strategy_for(devices: str, shares_batches: bool = True) -> tf.distribute.Str
             GPU. Defaults to True.
 
     Returns:
-        A `MirroredStrategy` for several GPUs, otherwise a strategy for one device.
+        A `MultiWorkerMirroredStrategy` where `TF_CONFIG` names several workers, a
+        `MirroredStrategy` for several GPUs, otherwise a strategy for one device.
 
     Raises:
         UserError: the list cannot be read, names a GPU that is not there, or several where batches
@@ -28,6 +30,8 @@ def strategy_for(devices: str, shares_batches: bool = True) -> tf.distribute.Str
     >>> strategy_for("cpu").num_replicas_in_sync
     1
     """
+    if workers.place().number > 1:
+        return _of_workers(devices, shares_batches)
     names = _named(devices)
     if not shares_batches and len(names) > 1:
         if devices != "auto":
@@ -49,18 +53,47 @@ def on_first(devices: str) -> contextlib.AbstractContextManager:
 def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf.data.Dataset:
     """Gives each of a strategy's replicas an equal part of every batch.
 
+    Every worker reads all batches, and takes its own rows of each: so no row is read twice or left
+    out, and the rows of a step are those that one device would take.
+
     Args:
-        batches: batches of a size that the replicas divide.
+        batches: batches of a known number of rows that the replicas divide.
         strategy: the strategy.
 
     Returns:
         The batches for `strategy.run`.
     """
-    if strategy.num_replicas_in_sync == 1:
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
         return batches
-    options = tf.data.Options()  # there is one machine, whose replicas share each batch
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return strategy.experimental_distribute_dataset(batches.with_options(options))
+
+    def own_parts(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        own = replicas // context.num_input_pipelines
+        first = context.input_pipeline_id * own
+
+        def parts(*batch):
+            # [rows, …] to [replicas, rows / replicas, …]
+            batch = tf.nest.map_structure(lambda v: tf.stack(tf.split(v, replicas)), batch)
+            own_part = tf.nest.map_structure(lambda v: v[first : first + own], batch)
+            return tf.data.Dataset.from_tensor_slices(own_part)
+
+        return batches.flat_map(parts)
+
+    return strategy.distribute_datasets_from_function(own_parts)
+
+
+def _of_workers(devices: str, shares_batches: bool) -> tf.distribute.Strategy:
+    """Joins the workers, each with all GPUs that it sees, or with its CPU."""
+    if not shares_batches:
+        raise UserError("a stream is read by one worker, since its rows go on from batch to batch")
+    if devices == "cpu":
+        tf.config.set_visible_devices([], "GPU")
+    elif devices != "auto":
+        raise UserError(
+            "a worker takes all GPUs that it sees: name them in CUDA_VISIBLE_DEVICES. Received: "
+            f"devices={devices}"
+        )
+    return workers.strategy()
 
 
 def _named(devices: str) -> list[str]:

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from rnnapps import workers
 from rnnapps.data.batching import full_batches
 from rnnapps.devices import shared_out
 from rnnapps.memory import keep_freed_memory
@@ -137,8 +138,9 @@ class Learner:
         for variable in self._trained.variables:
             if variable.name == "seed_generator_state":
                 parts = self._strategy.experimental_local_results(variable.value)
+                first = workers.place().index * len(parts)
                 for replica, part in enumerate(parts):
-                    part.assign_add([replica, 0])
+                    part.assign_add([first + replica, 0])
 
     def _run_step(self, batch):
         self._averaging.gradient_norm.assign(float("nan"))

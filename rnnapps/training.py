@@ -3,9 +3,11 @@
 import contextlib
 import csv
 import dataclasses
+import hashlib
 import json
 import logging
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
-from rnnapps import checkpoints, devices
+from rnnapps import checkpoints, devices, workers
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
 from rnnapps.folders import replacing, require_writable, write_text
@@ -211,6 +213,11 @@ def learn(
     _name_data(task, splits)
     run.require_startable(task.config)
     strategy = devices.strategy_for(task.config.devices, task.shares_batches)
+    if workers.place().number > 1 and task.config.checkpoint_minutes:
+        raise UserError(
+            "several workers count steps, not minutes: give checkpoint_steps. Received: "
+            f"checkpoint_minutes={task.config.checkpoint_minutes}"
+        )
     if splits is None:
         splits = task.load()
     task.check(splits)
@@ -221,11 +228,47 @@ def learn(
             continue
         cut = sum(task.count_cut(batch) for batch in examples.batch(1024))
         task.warn_of_cuts(cut, int(examples.cardinality()), f"{name} examples")
-    fitting = _Fitting(task, splits, run, strategy, started, progress)
-    with run.stoppable():
-        run.start(task)
-        model, course = fitting.run()
+    with workers.together():
+        _require_same_as_chief(task)
+        fitting = _Fitting(task, splits, run, strategy, started, progress)
+        with run.stoppable():
+            run.start(task)
+            model, course = fitting.run()
     return Learnt(model, splits, course.history, course.seconds)
+
+
+def chief_says(task: Task, fact: bool) -> bool:
+    """Joins the workers, if there are several, and returns what the chief holds of a matter."""
+    if workers.place().number > 1:
+        devices.strategy_for(task.config.devices, task.shares_batches)
+    with workers.together():
+        return workers.from_chief(b"yes" if fact else b"") == b"yes"
+
+
+def assist(task: Task, progress: bool = False) -> None:
+    """Takes the steps of a run of which another worker is the chief, and keeps nothing of it.
+
+    Args:
+        task: a task with the chief's configuration.
+        progress: whether to show a progress bar.
+
+    Raises:
+        UserError: as for `learn`; or a worker is gone, or has other settings or data.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        learn(task, folder, progress=progress)
+
+
+def _require_same_as_chief(task: Task) -> None:
+    """Raises UserError where this worker was started in another way than the chief."""
+    made_of = {"config": json.dumps(dataclasses.asdict(task.config)).encode(), **task.state()}
+    own = {name: hashlib.sha256(content).hexdigest() for name, content in made_of.items()}
+    chiefs = json.loads(workers.from_chief(json.dumps(own).encode()))
+    if differing := [name for name in own if chiefs[name] != own[name]]:
+        raise UserError(
+            "this worker was started with other settings or other data than the chief. "
+            f"Differing: {', '.join(differing)}"
+        )
 
 
 def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
@@ -276,6 +319,7 @@ class _Fitting:
     def run(self) -> tuple[keras.Model, Progress]:
         """Trains what is left to train; returns the best model and the whole course."""
         config, run, progress = self._task.config, self._run, self._progress
+        self._take_the_chiefs_checkpoint()
         if run.checkpoint.exists():
             progress = self._take_up()
         while not progress.is_over(config.epochs, config.patience):
@@ -283,6 +327,8 @@ class _Fitting:
             self._complete_epoch()
         for writer in self._writers.values():
             writer.close()
+        if not workers.place().is_chief:
+            return self._model, progress
         self._model.load_weights(run.best_weights)
         if config.average_checkpoints > 1:
             self._try_mean()
@@ -294,6 +340,16 @@ class _Fitting:
                 self._learner.num_shapes,
             )
         return self._model, progress
+
+    def _take_the_chiefs_checkpoint(self) -> None:
+        """Gives every worker the checkpoint that the chief goes on from, if there is one."""
+        file, own = self._run.checkpoint, b""
+        if workers.place().is_chief and file.exists():
+            own = file.read_bytes()
+        content = workers.from_chief(own)
+        if content and not workers.place().is_chief:
+            with replacing(file) as beside:
+                beside.write_bytes(content)
 
     def _take_up(self) -> Progress:
         kept, state = checkpoints.read(self._run.checkpoint)
@@ -350,9 +406,12 @@ class _Fitting:
         values = learner.results()
         learner.reset()
         values["seconds"] = round(progress.epoch_seconds, 3)
+        measured = {}
         with devices.on_first(config.devices):
             learner.give_averages(self._model)
-            measured = task.evaluate(self._model, self._dev).metrics
+            if workers.place().is_chief:
+                measured = task.evaluate(self._model, self._dev).metrics
+        measured = json.loads(workers.from_chief(json.dumps(measured).encode()))
         values |= {f"val_{name}": float(value) for name, value in measured.items()}
         if not np.isfinite(values[f"val_{objective.monitor}"]):
             raise UserError(
