@@ -29,6 +29,7 @@ RANKS = {
     "layers": 1,
     "optimizers": 1,
     "devices": 1,
+    "workers": 1,
     "memory": 1,
     "checkpoints": 1,
     "progress": 1,
@@ -40,6 +41,7 @@ NEIGHBOURS = {
     ("export", "serving"),
     ("training", "learner"),
     ("checkpoints", "folders"),
+    ("devices", "workers"),
     ("tuning", "processes"),
     ("processes", "training"),
 }
