@@ -32,7 +32,7 @@ from rnnapps.tasks.task import Task
 with epy.lazy_imports():
     import tqdm
 
-    from rnnapps import export, serving, training, tuning, workers
+    from rnnapps import export, oracles, serving, training, tuning, workers
     from rnnapps.data.formats import rows
 
 log = logging.getLogger("rnnapps")
@@ -160,10 +160,14 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
 
 def _tune(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
     """Searches the task's search space; fields given as flags stay as they are given."""
+    if oracles.place() != "alone" and not flags.out:
+        raise UserError("a search of several processes needs --out, a folder that all of them see")
     out = Path(flags.out) if flags.out else folders.next_version(Path("runs") / task_class.name)
     task = task_class(_config(task_class.Config, flags))
     search = tuning.tune(task, out, flags.tuner, flags.trials, flags.given)
-    print(f"{search.table()}\nsearch: {out}\nbest: {out / 'best.yaml'}")
+    print(f"{search.table()}\nsearch: {out}")
+    if search.best is not None:
+        print(f"best: {search.best}")
 
 
 def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:

@@ -32,7 +32,9 @@ from rnnapps.tasks.task import Splits, Task
 
 log = logging.getLogger("rnnapps")
 
+_BEST = "best.yaml"
 _SECONDS_TO_END = 10
+_SECONDS_TO_BEGIN = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +71,14 @@ class Search:
         metric: the name of the dev metric.
         config: the configuration that it started from, which the first trial trained.
         trials: the trials, the best first and those that failed last.
+        best: the file of the best configuration; None where the chief has it.
     """
 
     out: Path
     metric: str
     config: Any
     trials: list[Trial]
+    best: Path | None
 
     def table(self) -> str:
         """Writes one line a trial: its dev metric, cost, and settings unlike the first trial's."""
@@ -106,6 +110,10 @@ def tune(
     test split is not used. A search in a folder that holds the same search, finished or not, goes
     on where that one stopped, and ends as it would have without the stop.
 
+    Several processes share a search, in a folder that all of them see, where Keras Tuner's
+    environment variables name a chief and workers: the chief chooses the trials, the workers train
+    them, and what is chosen depends on which of them ends first.
+
     - `random` draws each trial independently.
     - `bayesian` (Snoek et al., 2012) draws five, and then what a Gaussian process holds likely to
       be better than those.
@@ -125,7 +133,7 @@ def tune(
             written to a temporary folder for the trials to read.
 
     Returns:
-        The trials, the best first.
+        The trials, the best first; of a worker, its own.
 
     Raises:
         UserError: what is wrong with the data, the configuration or the folder; the folder holds
@@ -161,14 +169,21 @@ def tune(
         _require_same(file, plan)
         found = _survey(task, folder)
         plan |= {name: found[name] for name in ("metric", "mode", "data")}
-        out.mkdir(parents=True, exist_ok=True)
-        hold = stack.enter_context(_alone(out))
-        _require_same(file, plan)
-        _write_json(plan, file)
+        hold = ()
+        if oracles.place() == "worker":
+            _wait_for(file)
+            _require_same(file, plan)
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            hold = (stack.enter_context(_alone(out)),)
+            _require_same(file, plan)
+            _write_json(plan, file)
         learn = functools.partial(
-            processes.ask, "learn", hold=(hold,), task_class=plan["task"], splits=folder
+            processes.ask, "learn", hold=hold, task_class=plan["task"], splits=folder
         )
         done = _search(task, out, plan, trials, space, learn)
+    if oracles.place() == "worker":
+        return Search(out, found["metric"], task.config, done, None)
     if len(done) < trials:
         log.info("the search space holds no more than these %d trials", len(done))
     if done[0].error:
@@ -177,7 +192,7 @@ def tune(
             f"Their messages are in {out / 'trials'}."
         )
     _draw(done, space, found["metric"], out / "search.png")
-    return Search(out, found["metric"], task.config, done)
+    return Search(out, found["metric"], task.config, done, out / _BEST)
 
 
 def _space(task: Task, fixed: Collection[str]) -> keras_tuner.HyperParameters:
@@ -246,29 +261,64 @@ def _search(
         task.config.seed,
         task.config.epochs,
     )
-    done: list[Trial] = []
+    place = oracles.place()
+    if place == "worker":
+        oracle = oracles.of_chief(oracle)
+    if place == "chief":
+        _have_searched(oracle, folder)
+        done = [_on_file(task, space, file) for file in folder.glob("*.json")]
+        done.sort(key=lambda trial: _rank(trial, mode))
+        _keep_best(done, task.config, out)
+        return done
+    done = []
     while (asked := oracles.ask(oracle)) is not None:
-        number = len(oracle.trials)
+        number = oracles.number(asked)
         file = folder / f"{number}.json"
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        if kept:
-            asked.hyperparameters.values = dict(kept["values"])
-        values = dict(asked.hyperparameters.values)
-        config = task.search_space(asked.hyperparameters)
-        config = dataclasses.replace(config, epochs=values.get("tuner/epochs", config.epochs))
-        trial = Trial(number, config, **(kept or {"values": values}))
-        if not kept:
-            trial = _run(trial, folder, learn)
+        if is_new := not file.exists():
+            values = dict(asked.hyperparameters.values)
+            config = _config(task, asked.hyperparameters, values)
+            trial = _run(Trial(number, config, values), folder, learn)
             record = dataclasses.asdict(trial)
             del record["number"], record["config"]
             _write_json(record, file)
+        trial = _on_file(task, space, file)
+        asked.hyperparameters.values = dict(trial.values)
         oracles.tell(oracle, asked, trial.score, trial.error)
         done.append(trial)
         done.sort(key=lambda trial: _rank(trial, mode))
-        if not kept:
+        if is_new and place == "alone":
             _keep_best(done, task.config, out)
-    _keep_best(done, task.config, out)
+    if place == "alone":
+        _keep_best(done, task.config, out)
     return done
+
+
+def _have_searched(oracle: keras_tuner.Oracle, folder: Path) -> None:
+    """Tells an oracle what is on file, and lets workers train the other trials."""
+    there = [int(file.stem) for file in folder.glob("*.json")]
+    begun = []
+    for number in range(1, max(there, default=0) + 1):
+        asked = oracles.ask(oracle)
+        if number not in there:
+            begun.append(oracles.put_off(oracle, asked))
+            continue
+        kept = json.loads((folder / f"{number}.json").read_text(encoding="utf-8"))
+        asked.hyperparameters.values = dict(kept["values"])
+        oracles.tell(oracle, asked, kept["score"], kept["error"])
+    oracles.serve(oracle, begun)
+
+
+def _on_file(task: Task, space: keras_tuner.HyperParameters, file: Path) -> Trial:
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    chosen = space.copy()
+    chosen.values = dict(kept["values"])
+    return Trial(int(file.stem), _config(task, chosen, kept["values"]), **kept)
+
+
+def _config(task: Task, chosen: keras_tuner.HyperParameters, values: dict[str, Any]) -> Any:
+    """The configuration of a trial; hyperband says how many epochs it has."""
+    config = task.search_space(chosen)
+    return dataclasses.replace(config, epochs=values.get("tuner/epochs", config.epochs))
 
 
 def _run(trial: Trial, folder: Path, learn: Callable[..., dict[str, Any]]) -> Trial:
@@ -299,7 +349,7 @@ def _keep_best(done: list[Trial], start: Any, out: Path) -> None:
     if best.error is None:
         # A trial of few epochs shows how its configuration does; more can only be as good or
         # better, since the best epoch on dev is kept.
-        with replacing(out / "best.yaml") as file:
+        with replacing(out / _BEST) as file:
             write_config(dataclasses.replace(best.config, epochs=start.epochs), file)
 
 
@@ -344,6 +394,18 @@ def _unlike(some: list, others: list) -> list:
     return [entry for entry in some if entry not in others] + [
         entry for entry in others if entry not in some
     ]
+
+
+def _wait_for(file: Path) -> None:
+    """Waits until the chief has begun the search."""
+    deadline = time.monotonic() + _SECONDS_TO_BEGIN
+    while not file.exists():
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"the chief has not begun the search within {_SECONDS_TO_BEGIN // 60} minutes: "
+                f"there is no {file}"
+            )
+        time.sleep(1)
 
 
 @contextlib.contextmanager
