@@ -293,6 +293,7 @@ def test_predict_reads_files_and_folders_and_draws_attention(trained, tmp_path, 
         for name in ("red1.png", "green1.jpg", "blue1.bmp"):
             (photos / name).write_bytes(archive.read(f"in/{name}"))
     (photos / "notes.txt").write_text("no image")
+    (photos / "._red1.png").write_text("what another system keeps beside a file")
     base = ["predict", f"--model={version}"]
     assert cli.main(Captioning, argv=[*base, str(photos), f"{photos}/red1.png"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -308,8 +309,11 @@ def test_predict_reads_files_and_folders_and_draws_attention(trained, tmp_path, 
         ([f"{photos}/notes.txt"], "notes.txt: not a JPEG, PNG, BMP or GIF image"),
         ([f"{photos}/gone.png"], "No such file or directory: "),
         ([str(tmp_path / "none")], "none holds no image"),
+        ([""], "an image is a file or a folder of them. Received: ''"),
         ([f"{photos}/red1.png", "--nbest=5"], "nbest is at most beam. Received: nbest=5, beam=2"),
         ([str(photos), "--attention=x.png"], "attention is drawn for one image"),
+        ([str(photos), "--attention=x.png", "--batch_size=1"], "attention is drawn for one image"),
+        ([f"{photos}/red1.png", f"--attention={tmp_path}/no/x.png"], "cannot write "),
     ):
         assert cli.main(Captioning, argv=[*base, *wrong]) == 2
         error = capsys.readouterr().err.splitlines()[-1]
