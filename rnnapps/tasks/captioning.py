@@ -84,13 +84,14 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
 
     image_encoder: str = "cnn"
     """What finds features in an image: `cnn`, a small network that is trained from scratch; a
-    network of `keras.applications` by name, with weights from ImageNet; or a `.keras` file."""
+    network of `keras.applications` by name, with weights from ImageNet; or a `.keras` file of any
+    that makes features of images."""
     fine_tune: bool = False
     """Whether a network that was not trained from scratch is trained on; its features are then not
     kept."""
     image_size: PositiveInt | Literal["auto"] = "auto"
     """The side of the square into which an image is fitted, in pixels; `auto`: 64 for the small
-    network, otherwise 160."""
+    network, what a network takes that takes one size only, otherwise 160."""
     resizing: Literal["pad", "crop"] = "pad"
     """How an image that is no square becomes one: with a border, or without what is too long."""
     image_input: Literal["state", "first"] = "state"
@@ -204,7 +205,7 @@ class Captioning(Task):
                 "captions": config.caption_column,
             },
             "sequences": ("captions",),
-            "convert": caption_files.from_rows,
+            "convert": functools.partial(caption_files.from_rows, faults={}),
             "on_bad_row": config.on_bad_row,
         }
 
@@ -281,6 +282,7 @@ class Captioning(Task):
             config = dataclasses.replace(config, max_length=longest)
         if config.image_size == "auto":
             size = _SMALL_IMAGE if config.image_encoder == "cnn" else _LARGE_IMAGE
+            size = self._backbone.input_shape[1] or size
             config = dataclasses.replace(config, image_size=size)
         if config.buckets == "auto":
             buckets = min(max(lengths.total() // 2_500, 1), 8)

@@ -163,6 +163,15 @@ def test_a_frozen_network_is_run_once_and_a_network_that_is_trained_on_is_not_ke
     assert list((tmp_path / "features").rglob("*.npy")) == files
 
 
+def test_images_are_fitted_into_the_one_size_that_a_network_takes(tmp_path):
+    images = keras.Input((24, 24, 3))
+    keras.Model(images, keras.layers.Conv2D(8, 3)(images)).save(tmp_path / "encoder.keras")
+    encoder = {"image_encoder": str(tmp_path / "encoder.keras")}
+    assert adapted(splits(), **encoder, image_size="auto").config.image_size == 24
+    with pytest.raises(UserError, match="24 high and 24 wide"):
+        adapted(splits(), **encoder).build()
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run and its export, of Flickr's form: a token file, two zips, a list of test images."""
