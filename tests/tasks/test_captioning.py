@@ -321,7 +321,7 @@ def test_predict_reads_files_and_folders_and_draws_attention(trained, tmp_path, 
         ([""], "an image is a file or a folder of them. Received: ''"),
         ([f"{photos}/red1.png", "--nbest=5"], "nbest is at most beam. Received: nbest=5, beam=2"),
         ([str(photos), "--attention=x.png"], "attention is drawn for one image"),
-        ([str(photos), "--attention=x.png", "--batch_size=1"], "attention is drawn for one image"),
+        ([str(photos), f"--attention={tmp_path}/x.png", "--batch_size=1"], "for one image"),
         ([f"{photos}/red1.png", f"--attention={tmp_path}/no/x.png"], "cannot write "),
     ):
         assert cli.main(Captioning, argv=[*base, *wrong]) == 2
