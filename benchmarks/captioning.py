@@ -16,10 +16,8 @@ trains on the bundled sample.
 """
 
 import argparse
-import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +25,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "captioning.py"
 ENCODER = "weights/efficientnet_lite0_imagenet.keras"
@@ -91,23 +90,14 @@ def keep_features(folder: Path) -> None:
 
 
 def train(name: str, settings: dict, data: list[str], flags) -> tuple[dict, Path]:
-    """Trains with the command line, telling what it took; returns metrics and the export."""
+    """Trains, telling what it took; returns metrics and the export."""
     out = flags.out / name.replace(" ", "-")
     settings = settings | ({"epochs": flags.epochs} if flags.epochs else {})
-    command = [sys.executable, SCRIPT, "train", *data, f"--seed={flags.seed}"]
-    command += [f"--{key}={value}" for key, value in settings.items()]
-    command += [f"--out={out}", f"--export={out}-export"]
-    started = time.monotonic()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    seconds = time.monotonic() - started
-    metrics = json.loads((out / "metrics.json").read_text())
-    print(
-        f"{name}: {metrics['parameters']:,} parameters, {seconds:.0f} s from start to export, "
-        f"{metrics['seconds']:.0f} s of training in all; dev CIDEr {metrics['dev']['cider']:.4f}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return metrics, Path(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
+    settings |= {"seed": flags.seed}
+    run = training_run.train(SCRIPT, data, settings, out, Path(f"{out}-export"))
+    told = f"{name}: {run}; dev CIDEr {run.metrics['dev']['cider']:.4f}"
+    print(told, file=sys.stderr, flush=True)
+    return run.metrics, run.version
 
 
 def sample(flags: argparse.Namespace) -> None:

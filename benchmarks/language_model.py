@@ -25,7 +25,6 @@ loop that calls `predict` for each character of one prompt.
 
 import argparse
 import gzip
-import json
 import os
 import platform
 import subprocess
@@ -35,6 +34,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "language_model.py"
 PTB = {
@@ -134,25 +134,11 @@ def shakespeare(flags: argparse.Namespace) -> None:
 
 
 def train(settings: dict, data: list[str], flags: argparse.Namespace) -> tuple[dict, Path]:
-    """Trains with the command line, telling what it took; returns metrics and the export."""
-    command = [sys.executable, SCRIPT, "train", *data, f"--seed={flags.seed}"]
-    command += [f"--{name}={value}" for name, value in settings.items()]
-    command += [f"--patience={settings['epochs']}"]
-    started = time.monotonic()
-    done = subprocess.run(
-        [*command, f"--out={flags.out}", f"--export={flags.export}"],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    metrics = json.loads((flags.out / "metrics.json").read_text())
-    print(
-        f"{metrics['parameters']:,} parameters, {time.monotonic() - started:.0f} s from start to "
-        f"export, {metrics['seconds']:.0f} s of training in all; dev perplexity "
-        f"{metrics['dev']['perplexity']:.2f}",
-        flush=True,
-    )
-    return metrics, Path(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
+    """Trains, telling what it took; returns metrics and the export."""
+    settings = settings | {"patience": settings["epochs"], "seed": flags.seed}
+    run = training_run.train(SCRIPT, data, settings, flags.out, flags.export)
+    print(f"{run}; dev perplexity {run.metrics['dev']['perplexity']:.2f}", flush=True)
+    return run.metrics, run.version
 
 
 def speed(flags: argparse.Namespace) -> None:

@@ -17,8 +17,6 @@ tag of each word. `crf` needs no data: seconds of the CRF against the length of 
 """
 
 import argparse
-import csv
-import json
 import os
 import platform
 import subprocess
@@ -26,6 +24,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "ner.py"
 PEER_LENGTH = 128
@@ -67,10 +67,10 @@ def conll2003(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     """Prints the table of all sides, and what the export does in a second."""
     print("| side | F1 | precision | recall | parameters | seconds | epochs | sentences/s |")
     print("|---" * 8 + "|", flush=True)
-    ours = pipeline("rnnapps", folder / "run", export, flags.seed)
+    ours = pipeline("rnnapps", folder / "run", export, flags.seed, {})
     print(ours, flush=True)
-    sizes = [f"--{name}={value}" for name, value in SAME_SIZES.items()]
-    print(pipeline("same sizes", folder / "same", folder / "same_export", flags.seed, *sizes))
+    same = folder / "same", folder / "same_export"
+    print(pipeline("same sizes", *same, flags.seed, SAME_SIZES))
     if flags.peer_epochs:
         print(stock_keras(flags.seed, flags.peer_epochs), flush=True)
     command = [sys.executable, __file__, "conll2003", f"--serve={export / '1'}"]
@@ -87,12 +87,11 @@ def pos(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     baseline = MajorityTagger(train)
     found = accuracy([tags for _, tags in test], [baseline.tag(tokens) for tokens, _ in test])
     print(f"most frequent tag of each word: accuracy {100 * found:.2f}", flush=True)
-    metrics, epochs, seconds = train_pipeline(
-        folder / "run", export, flags.seed, "--tag_column=1", "--scheme=none"
-    )
+    settings = {"tag_column": 1, "scheme": "none"}
+    done = train_pipeline(folder / "run", export, flags.seed, settings)
     print(
-        f"rnnapps: accuracy {100 * metrics['test']['accuracy']:.2f}, {seconds:.0f} s, "
-        f"{len(epochs)} epochs"
+        f"rnnapps: accuracy {100 * done.metrics['test']['accuracy']:.2f}, {done.seconds:.0f} s, "
+        f"{len(done.epochs)} epochs"
     )
 
 
@@ -137,26 +136,26 @@ def crf(rounds: int = 5) -> None:
             print(f"| {num_tags} | {time_steps} | {' | '.join(cells)} |", flush=True)
 
 
-def pipeline(side: str, run: Path, export: Path, seed: int, *arguments: str) -> str:
+def pipeline(side: str, run: Path, export: Path, seed: int, settings: dict) -> str:
     """Trains with the command line; returns a row of the table."""
-    metrics, epochs, seconds = train_pipeline(run, export, seed, *arguments)
+    done = train_pipeline(run, export, seed, settings)
+    metrics, epochs = done.metrics, done.epochs
     rates = [metrics["examples"]["train"] / float(epoch["seconds"]) for epoch in epochs[1:]]
     return row(
-        side, metrics["test"], metrics["parameters"], seconds, len(epochs), sum(rates) / len(rates)
+        side,
+        metrics["test"],
+        metrics["parameters"],
+        done.seconds,
+        len(epochs),
+        sum(rates) / len(rates),
     )
 
 
-def train_pipeline(run: Path, export: Path, seed: int, *arguments: str):
-    """Trains with the command line; returns its metrics, its history and its seconds."""
-    command = [sys.executable, SCRIPT, "train", f"--out={run}", f"--export={export}"]
-    command += [f"--seed={seed}", f"--data={files()['train']}"]
-    command += [f"--{part}_data={files()[part]}" for part in ("dev", "test")]
-    started = time.monotonic()
-    subprocess.run([*command, *arguments], check=True, stdout=subprocess.DEVNULL)
-    seconds = time.monotonic() - started
-    with (run / "history.csv").open() as file:
-        epochs = list(csv.DictReader(file))
-    return json.loads((run / "metrics.json").read_text()), epochs, seconds
+def train_pipeline(run: Path, export: Path, seed: int, settings: dict) -> training_run.TrainingRun:
+    """Trains on CoNLL-2003 with the command line."""
+    data = [f"--data={files()['train']}"]
+    data += [f"--{part}_data={files()[part]}" for part in ("dev", "test")]
+    return training_run.train(SCRIPT, data, {"seed": seed, **settings}, run, export)
 
 
 def stock_keras(seed: int, epochs: int) -> str:

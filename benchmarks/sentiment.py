@@ -16,12 +16,9 @@ others; it measures peak memory, and how much a review's score depends on its ba
 import argparse
 import csv
 import gzip
-import json
 import os
 import platform
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,6 +26,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+import training_run
 from sst2_slice import write_slice
 
 from rnnapps import serving
@@ -87,22 +85,14 @@ def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> N
     print(f"200 test reviews of mixed length, alone and in one batch: differ by {difference:.1e}")
 
 
-def pipeline(arguments: list[str], folder: Path, export: Path, seed: int) -> str:
+def pipeline(data: list[str], folder: Path, export: Path, seed: int) -> str:
     """Trains with the command line and its defaults; returns a row of the table."""
-    run = folder / "run"
-    command = [sys.executable, SCRIPT, "train", *arguments]
-    started = time.monotonic()
-    subprocess.run(
-        [*command, f"--out={run}", f"--export={export}", f"--seed={seed}"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    seconds = time.monotonic() - started
-    measured = json.loads((run / "metrics.json").read_text())
-    with (run / "history.csv").open() as file:
-        epochs = list(csv.DictReader(file))
+    run = training_run.train(SCRIPT, data, {"seed": seed}, folder / "run", export)
+    metrics, epochs = run.metrics, run.epochs
     per_epoch = sum(float(epoch["seconds"]) for epoch in epochs) / len(epochs)
-    return row("rnnapps", measured["test"], measured["parameters"], seconds, per_epoch, len(epochs))
+    return row(
+        "rnnapps", metrics["test"], metrics["parameters"], run.seconds, per_epoch, len(epochs)
+    )
 
 
 def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> str:

@@ -21,7 +21,6 @@ sample, with and without attention and reversal.
 """
 
 import argparse
-import json
 import os
 import platform
 import subprocess
@@ -31,6 +30,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "translation.py"
 PEER = {
@@ -114,23 +114,14 @@ def evaluate(version: Path, changes: dict) -> tuple[dict, dict]:
 
 
 def train(name: str, settings: dict, data: list[str], flags) -> tuple[dict, Path]:
-    """Trains with the command line, telling what it took; returns metrics and the export."""
+    """Trains, telling what it took; returns metrics and the export."""
     out = flags.out / name.replace(", ", "-").replace(" ", "-")
     settings = settings | ({"epochs": flags.epochs} if flags.epochs else {})
-    command = [sys.executable, SCRIPT, "train", *data, f"--seed={flags.seed}"]
-    command += [f"--{key}={value}" for key, value in settings.items()]
-    command += [f"--out={out}", f"--export={out}-export"]
-    started = time.monotonic()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    seconds = time.monotonic() - started
-    metrics = json.loads((out / "metrics.json").read_text())
-    print(
-        f"{name}: {metrics['parameters']:,} parameters, {seconds:.0f} s from start to export, "
-        f"{metrics['seconds']:.0f} s of training in all; dev BLEU {metrics['dev']['bleu']:.2f}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return metrics, Path(done.stdout.strip().splitlines()[-1].rpartition(" ")[2])
+    settings |= {"seed": flags.seed}
+    run = training_run.train(SCRIPT, data, settings, out, Path(f"{out}-export"))
+    told = f"{name}: {run}; dev BLEU {run.metrics['dev']['bleu']:.2f}"
+    print(told, file=sys.stderr, flush=True)
+    return run.metrics, run.version
 
 
 def speed(flags: argparse.Namespace) -> None:

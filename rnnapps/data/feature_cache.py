@@ -70,6 +70,9 @@ class FeatureCache:
         fingerprint: what `fingerprint` returned.
         shape: the features of one image, `(rows, columns, channels)`.
 
+    Raises:
+        UserError: If a file in the folder is none of this cache's, or was damaged.
+
     Example:
         cache = FeatureCache(folder, fingerprint(backbone, image_size=160), (5, 5, 1280))
         cache.fill(images, lambda batch: decode(batch, 160)[0], tf.function(encoder.features))
@@ -184,9 +187,12 @@ class FeatureCache:
         self._open(file)
 
     def _open(self, file: Path) -> None:
-        rows = np.load(file, mmap_mode="r")
-        if rows.dtype != self._row:
-            raise UserError(f"{file} is not a file of this cache: remove it")
+        try:
+            rows = np.load(file, mmap_mode="r")
+        except (ValueError, EOFError):
+            rows = None
+        if rows is None or rows.dtype != self._row:
+            raise UserError(f"{file} is not a whole file of this cache: remove it")
         for at, key in enumerate(rows["key"].tolist()):
             self._places[key] = len(self._chunks), at
         self._chunks.append(rows["features"])

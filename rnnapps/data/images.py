@@ -1,8 +1,9 @@
 """Encoded images to numbers, in the graph: the same operations in training and in the export.
 
 JPEG, PNG, BMP and the first frame of a GIF, in whatever colours they are kept; the orientation
-that a camera wrote (EXIF) is applied. TensorFlow's decoders raise at an image that is broken, and
-so does everything here that looks at one image; `decode` runs it where an error only loses its row.
+that a camera wrote into a JPEG (EXIF) is applied. TensorFlow's decoders raise at an image that is
+broken, and so does everything here that looks at one image; `decode` runs it where an error only
+loses its row.
 """
 
 import functools

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 _COLUMNS = 4
-_CHARACTERS = 38
+_CHARACTERS = 44
 # In inches: an image's cell, of which it fills most, and a line of text.
 _SIDE, _FILLED, _LINE = 3.0, 0.96, 0.155
 
@@ -33,7 +33,7 @@ def contact_sheet(
     figure = Figure(figsize=(width, height))
     for place, (image, bold, plain) in enumerate(zip(images, own, others, strict=True)):
         row, column = divmod(place, columns)
-        left, bottom = column * _SIDE, height - _SIDE - row * height / rows
+        left, bottom = (column + (1 - _FILLED) / 2) * _SIDE, height - _SIDE - row * height / rows
         axes = figure.add_axes(
             (left / width, bottom / height, _FILLED * _SIDE / width, _FILLED * _SIDE / height)
         )

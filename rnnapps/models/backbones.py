@@ -59,7 +59,7 @@ def pretrained(name: str, weights: str | None = "imagenet") -> keras.Model:
             downloads once.
 
     Returns:
-        A model as that of `small_cnn`.
+        A model as that of `small_cnn`; of NASNet's, for images of its one size only.
 
     Raises:
         UserError: If there is no such class, or the weights cannot be downloaded.
@@ -73,10 +73,6 @@ def pretrained(name: str, weights: str | None = "imagenet") -> keras.Model:
     if make is None:
         known = ", ".join(known for known in dir(keras.applications) if known[0].isupper())
         raise UserError(f"no network of that name; there are: {known}. Received: name={name!r}")
-    images = keras.Input((None, None, 3), name="images")
-    preprocessed = ApplicationPreprocessing(make.__module__.split(".")[-1], name="preprocessing")(
-        images
-    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of sizes that it would rather have
@@ -89,7 +85,9 @@ def pretrained(name: str, weights: str | None = "imagenet") -> keras.Model:
             "there is no network, put the file into ~/.keras/models, or give a feature extractor "
             "that was saved as a .keras file, or train the small network from scratch"
         ) from error
-    return keras.Model(images, network(preprocessed), name=f"pretrained_{name.lower()}")
+    images = keras.Input(network.input_shape[1:], name="images")
+    preprocessing = ApplicationPreprocessing(make.__module__.split(".")[-1], name="preprocessing")
+    return keras.Model(images, network(preprocessing(images)), name=f"pretrained_{name.lower()}")
 
 
 def from_file(file: str | Path) -> keras.Model:
@@ -97,10 +95,11 @@ def from_file(file: str | Path) -> keras.Model:
 
     Args:
         file: A model from images, `[batch, height, width, 3]` in 0..255, to features, `[batch,
-            rows, columns, channels]`; its own preprocessing is inside.
+            rows, columns, channels]` or `[batch, channels]`; its own preprocessing is inside. It
+            may take images of one size only.
 
     Returns:
-        The model.
+        The model; features of the image as a whole are a grid of one place.
 
     Raises:
         UserError: If the file cannot be read, or holds another kind of model.
@@ -115,6 +114,11 @@ def from_file(file: str | Path) -> keras.Model:
     except Exception as error:  # of many kinds: no zip, no configuration, unknown layers, code
         told = " ".join(str(error).split())
         raise UserError(f"{file}: not a model that Keras can load safely: {told}") from error
+    size = getattr(model, "output_shape", None)
+    if isinstance(size, tuple) and len(size) == 2 and size[-1] is not None:
+        images = keras.Input(model.input_shape[1:], name="images")
+        place = keras.layers.Reshape((1, 1, size[-1]), name="place")  # [batch, 1, 1, channels]
+        model = keras.Model(images, place(model(images)), name="whole")
     require_grid(model, f"{file}: ")
     return model
 

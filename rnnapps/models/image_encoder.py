@@ -47,7 +47,8 @@ class ImageEncoder(keras.layers.Layer):
         the image's vector, `[batch, units]`.
 
     Raises:
-        UserError: If the backbone is not such a model, or the images are too small for it.
+        UserError: If the backbone is not such a model, or the images are too small for it or not of
+            the size that it takes.
         ValueError: If the inputs are neither images nor features.
 
     Example:
@@ -128,15 +129,19 @@ class ImageEncoder(keras.layers.Layer):
             width: Their width, likewise.
 
         Raises:
-            UserError: If the images are too small for the backbone, of which TensorFlow's
-                convolution says nothing, but gives what happens to be in memory.
+            UserError: If the backbone takes images of another size only, or they are too small
+                for it, of which TensorFlow's convolution says nothing, but gives what happens to
+                be in memory.
         """
         try:
             return tuple(self.backbone.compute_output_shape((None, height, width, 3))[1:3])
         except ValueError as error:
+            size = self.backbone.input_shape[1:3]
+            told = "are too small for the feature extractor"
+            if None not in size:
+                told = "must be {} high and {} wide for the feature extractor".format(*size)
             raise UserError(
-                "the images are too small for the feature extractor. "
-                f"Received: height={height}, width={width}"
+                f"the images {told}. Received: height={height}, width={width}"
             ) from error
 
     def compute_mask(self, images, mask=None):

@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
 from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
+from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
@@ -55,7 +55,6 @@ _AUTO = {
     "batch_size": (32, 64),
     "epochs": (2, 30),
 }
-_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +84,14 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
 
     image_encoder: str = "cnn"
     """What finds features in an image: `cnn`, a small network that is trained from scratch; a
-    network of `keras.applications` by name, with weights from ImageNet; or a `.keras` file."""
+    network of `keras.applications` by name, with weights from ImageNet; or a `.keras` file of any
+    that makes features of images."""
     fine_tune: bool = False
     """Whether a network that was not trained from scratch is trained on; its features are then not
     kept."""
     image_size: PositiveInt | Literal["auto"] = "auto"
     """The side of the square into which an image is fitted, in pixels; `auto`: 64 for the small
-    network, otherwise 160."""
+    network, what a network takes that takes one size only, otherwise 160."""
     resizing: Literal["pad", "crop"] = "pad"
     """How an image that is no square becomes one: with a border, or without what is too long."""
     image_input: Literal["state", "first"] = "state"
@@ -181,7 +181,6 @@ class Captioning(Task):
     _backbone: "keras.Model"
     _restored_fingerprint: str | None = None
     _learnt: "np.ndarray"
-    _has_drawn = False
     _compiled: "tuple[keras.Model, Any, Any, Any] | None" = None
 
     def reading(self) -> dict[str, Any]:
@@ -206,7 +205,7 @@ class Captioning(Task):
                 "captions": config.caption_column,
             },
             "sequences": ("captions",),
-            "convert": caption_files.from_rows,
+            "convert": functools.partial(caption_files.from_rows, faults={}),
             "on_bad_row": config.on_bad_row,
         }
 
@@ -216,16 +215,21 @@ class Captioning(Task):
         return super().load(lists=lists, **options)
 
     def expand(self, inputs: Iterator[str]) -> Iterator[str]:
-        """Puts the images in a folder in its place, in the order of their names."""
+        """Puts the images in a folder in its place, in the order of their names; no hidden ones."""
+        known = image_files.SUFFIXES
         for given in inputs:
+            if not given.strip():  # which would be the folder where the process is
+                raise UserError(f"an image is a file or a folder of them. Received: {given!r}")
             if not Path(given).is_dir():
                 yield given
                 continue
             files = sorted(
-                file for file in Path(given).iterdir() if file.suffix.lower() in _SUFFIXES
+                file
+                for file in Path(given).iterdir()
+                if file.suffix.lower() in known and not file.name.startswith(".")
             )
             if not files:
-                raise UserError(f"{given} holds no image: {', '.join(_SUFFIXES)}")
+                raise UserError(f"{given} holds no image: {', '.join(known)}")
             yield from map(str, files)
 
     def check(self, splits: Splits) -> None:
@@ -278,6 +282,7 @@ class Captioning(Task):
             config = dataclasses.replace(config, max_length=longest)
         if config.image_size == "auto":
             size = _SMALL_IMAGE if config.image_encoder == "cnn" else _LARGE_IMAGE
+            size = self._backbone.input_shape[1] or size
             config = dataclasses.replace(config, image_size=size)
         if config.buckets == "auto":
             buckets = min(max(lengths.total() // 2_500, 1), 8)
@@ -643,35 +648,30 @@ class Captioning(Task):
         if options.nbest > beam:
             raise UserError(f"nbest is at most beam. Received: nbest={options.nbest}, beam={beam}")
         if options.attention:
-            self._require_one(inputs, served)
+            self._drawn.require_one(inputs, served)
         encoded = [Path(file).read_bytes() for file in inputs]
         for file, given in zip(inputs, encoded, strict=True):
             if fault := images.fault(given):
                 raise UserError(f"{file}: {fault}")
         found = served.call("decode", image=encoded, beam=beam, nbest=options.nbest)
         if options.attention:
-            self._draw_attention(served, encoded[0], found["caption"][0][0], options.attention)
+            picture = self._attention_picture(served, encoded[0], found["caption"][0][0])
+            self._drawn.save(picture, options.attention)
         return [
             {"image": file, "caption": captions, "score": scores}
             for file, captions, scores in zip(inputs, found["caption"], found["score"], strict=True)
         ]
 
-    def _require_one(self, inputs: Sequence[str], served: Any) -> None:
-        if len(inputs) > 1 or self._has_drawn:
-            raise UserError("attention is drawn for one image. Received: several")
-        if "attention" not in served.signatures:
-            raise UserError("the model has no attention to draw. Received: attention=none")
-        self._has_drawn = True
+    @functools.cached_property
+    def _drawn(self) -> DrawnAttention:
+        return DrawnAttention("image")
 
-    def _draw_attention(self, served: Any, encoded: bytes, written: str, file: str) -> None:
+    def _attention_picture(self, served: Any, encoded: bytes, written: str) -> "figure.Figure":
         seen = served.call("attention", image=[encoded], caption=[written])
         pixels, _ = self._pixels(tf.constant([encoded]))
-        picture = _attention_picture(pixels[0], seen["tokens"][0], seen["weights"][0])
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of letters that the font does not have
-                picture.savefig(file, dpi=120, format="png")
-        except OSError as error:
-            raise UserError(f"cannot write {file}: {error.strerror}") from error
+        return image_attention.image_attention(
+            pixels[0].numpy(), labels(seen["tokens"][0]), np.array(seen["weights"][0])
+        )
 
     def interpret(self, given: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Leaves out the places of an n-best list for which there was no caption."""
@@ -716,14 +716,11 @@ class Captioning(Task):
         pictures = {"captions": contact_sheet.contact_sheet(pixels.numpy(), written, references)}
         if self.config.attention != "none":
             tokens, weights = self._look(model, pixels[:1], tf.constant(written[:1]))
-            shown = [token.decode() for token in tokens[0].numpy()]
-            pictures["attention"] = _attention_picture(pixels[0], shown, weights[0])
+            words = labels(token.decode() for token in tokens[0].numpy())
+            pictures["attention"] = image_attention.image_attention(
+                pixels[0].numpy(), words, weights[0].numpy()
+            )
         return pictures
-
-
-def _attention_picture(pixels, tokens, weights):
-    words = [token.strip(segmentation.BLANK) or token or "(end)" for token in tokens]
-    return image_attention.image_attention(np.asarray(pixels), words, np.asarray(weights))
 
 
 def _attributes_right(written: Sequence[str], references: Sequence[Sequence[str]]) -> float:

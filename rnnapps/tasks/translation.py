@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import logging
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from jsonargparse.typing import PositiveFloat, PositiveInt
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
 from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
@@ -150,7 +150,6 @@ class Translation(Task):
     config: TranslationConfig
     source: "segmentation.Segmentation"
     target: "segmentation.Segmentation"
-    _has_drawn = False
     _monitor = "bleu"
     _compiled: "tuple[keras.Model, Any, Any] | None" = None
 
@@ -580,7 +579,7 @@ class Translation(Task):
         if options.nbest > beam:
             raise UserError(f"nbest is at most beam. Received: nbest={options.nbest}, beam={beam}")
         if options.attention:
-            self._require_one(inputs, served)
+            self._drawn.require_one(inputs, served)
         found = served.call("decode", text=list(inputs), beam=beam, nbest=options.nbest)
         answers = [
             {"translation": texts, "score": scores}
@@ -588,28 +587,12 @@ class Translation(Task):
         ]
         if options.attention:
             (given,), (best, *_) = inputs, answers[0]["translation"]
-            self._draw_attention(served, given, best, options.attention)
+            self._drawn.save(_attention_picture(served, given, best), options.attention)
         return answers
 
-    def _require_one(self, inputs: Sequence[str], served: Any) -> None:
-        if len(inputs) > 1 or self._has_drawn:
-            raise UserError("attention is drawn for one sentence. Received: several")
-        if "attention" not in served.signatures:
-            raise UserError("the model has no attention to draw. Received: attention=none")
-        self._has_drawn = True
-
-    def _draw_attention(self, served: Any, given: str, written: str, file: str) -> None:
-        seen = served.call("attention", text=[given], translation=[written])
-        source, target = (
-            [piece.strip(segmentation.BLANK) or piece or "(end)" for piece in seen[side][0]]
-            for side in ("source", "target")
-        )
-        picture = alignment.alignment(np.array(seen["weights"][0]), source, target)
-        try:
-            with warnings.catch_warnings(action="ignore"):  # of letters that the font does not have
-                picture.savefig(file, dpi=120, format="png")
-        except OSError as error:
-            raise UserError(f"cannot write {file}: {error.strerror}") from error
+    @functools.cached_property
+    def _drawn(self) -> DrawnAttention:
+        return DrawnAttention("sentence")
 
     def interpret(self, given: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Leaves out the places of an n-best list for which there was no translation."""
@@ -649,3 +632,9 @@ class Translation(Task):
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
     ) -> "dict[str, figure.Figure]":
         return {"bleu_by_length": bleu_by_length.bleu_by_length({"test": evaluation.outcomes})}
+
+
+def _attention_picture(served: Any, given: str, written: str) -> "figure.Figure":
+    seen = served.call("attention", text=[given], translation=[written])
+    source, target = (labels(seen[side][0]) for side in ("source", "target"))
+    return alignment.alignment(np.array(seen["weights"][0]), source, target)

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from PIL import Image
 
-from rnnapps.data import sources
+from rnnapps.data import images, sources
 from rnnapps.data.formats import image_files
 from rnnapps.data.formats.captions import from_rows, read_captions
 from rnnapps.data.formats.image_files import ImageFiles
@@ -294,15 +294,21 @@ def test_train_and_dev_in_two_files_share_the_images(tmp_path):
     assert files.report().startswith("49 images, 0 of them without captions; 0 captions of 0 ")
 
 
-def test_rows_of_tfds_data_are_those_of_files_and_named_by_their_number():
+def test_rows_of_tfds_data_are_those_of_files_and_named_by_their_number(monkeypatch):
     given = [
-        {"image": b"one", "captions": "A  dog .\n a cat"},
+        {"image": picture(1), "captions": "A  dog .\n a cat"},
         BadRow("tfds:toy train", 2, "an empty item (number 1 of 1)"),
-        {"image": b"three", "captions": "rain"},
+        {"image": picture(3)[:-40], "captions": "rain"},
+        {"image": picture(4), "captions": "rain"},
     ]
-    rows = list(from_rows(lambda: iter(given), "tfds:toy train"))
-    assert rows == [
-        {"image": b"one", "name": "tfds:toy train:1", "captions": "A dog .\na cat"},
+    expected = [
+        {"image": picture(1), "name": "tfds:toy train:1", "captions": "A dog .\na cat"},
         given[1],
-        {"image": b"three", "name": "tfds:toy train:3", "captions": "rain"},
+        BadRow("tfds:toy train", 3, "a corrupt or truncated image"),
+        {"image": picture(4), "name": "tfds:toy train:4", "captions": "rain"},
     ]
+    faults = {}
+    assert list(from_rows(lambda: iter(given), "tfds:toy train", faults)) == expected
+    monkeypatch.setattr(images, "fault", None)  # each is looked at once, the sample's never
+    assert list(from_rows(lambda: iter(given), "tfds:toy train", faults)) == expected
+    assert len(list(from_rows(lambda: iter(given), "sample train", {}))) == 4

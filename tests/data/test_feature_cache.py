@@ -113,6 +113,14 @@ def test_features_that_float16_cannot_hold(tmp_path):
     with pytest.raises(UserError, match="Received: 70000.0"):
         cache.fill(dataset(NAMES), prepare, lambda images: tf.fill((len(images), *SHAPE), 7e4))
     assert len(FeatureCache(tmp_path, "one", SHAPE)) == 0
-    with pytest.raises(UserError, match="is not a file of this cache"):
-        np.save(tmp_path / "one" / "other.npy", np.zeros(3))
-        FeatureCache(tmp_path, "one", SHAPE)
+
+
+def test_damaged_files_are_named(tmp_path):
+    FeatureCache(tmp_path, "one", SHAPE).fill(dataset(NAMES), prepare, Network())
+    (file,) = (tmp_path / "one").iterdir()
+    whole = file.read_bytes()
+    np.save(tmp_path / "other.npy", np.zeros(3))
+    for content in (whole[:-8], whole[:40], b"", (tmp_path / "other.npy").read_bytes()):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=f"{file.name} is not a whole file of this cache"):
+            FeatureCache(tmp_path, "one", SHAPE)

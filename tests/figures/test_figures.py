@@ -115,7 +115,7 @@ def test_contact_sheet_shows_images_with_what_was_written():
     plain = [" ".join(text.strip() for text, weight in of if weight == "normal") for of in told]
     assert bold == [caption or "(nothing)" for caption in written]
     assert plain == [" ".join(captions) for captions in references]
-    assert all(len(text) <= 38 for of in told for text, _ in of)
+    assert all(len(text) <= 44 for of in told for text, _ in of)
 
 
 def test_image_attention_lays_the_weights_over_the_image():

@@ -223,10 +223,27 @@ def test_backbones_from_files(tmp_path):
     )
     with pytest.raises(UserError, match="not a model that Keras can load safely"):
         backbones.from_file(tmp_path / "code.keras")
-    pooled = keras.layers.GlobalAveragePooling2D()(images)
-    keras.Model(images, pooled).save(tmp_path / "pooled.keras")
-    with pytest.raises(UserError, match=r"pooled.keras: .* and \(None, 3\)"):
-        backbones.from_file(tmp_path / "pooled.keras")
+    keras.Model(images, keras.layers.ZeroPadding2D(1)(images)).save(tmp_path / "padded.keras")
+    with pytest.raises(UserError, match=r"padded.keras: .* and \(None, None, None, 3\)"):
+        backbones.from_file(tmp_path / "padded.keras")
+
+
+def test_backbones_of_one_vector_and_of_one_size(tmp_path):
+    layers = [
+        keras.Input(IMAGES.shape[1:]),
+        keras.layers.AveragePooling2D(8),
+        keras.layers.Flatten(),
+    ]
+    pooled = keras.Sequential(layers)
+    pooled.save(tmp_path / "pooled.keras")
+    loaded = backbones.from_file(tmp_path / "pooled.keras")
+    np.testing.assert_array_equal(loaded(IMAGES)[:, 0, 0], pooled(IMAGES))
+    encoder = ImageEncoder(loaded, 5)
+    assert encoder(IMAGES)[0].shape == (len(IMAGES), 1, 5)
+    with pytest.raises(UserError, match="16 high and 24 wide .* Received: height=32, width=32"):
+        encoder.grid(32, 32)
+    nasnet = backbones.pretrained("NASNetMobile", weights=None)
+    assert nasnet.compute_output_shape((None, 224, 224, 3)) == (None, 7, 7, 1056)
 
 
 @pytest.mark.parametrize("module", [backbones, image_encoder])

@@ -163,6 +163,15 @@ def test_a_frozen_network_is_run_once_and_a_network_that_is_trained_on_is_not_ke
     assert list((tmp_path / "features").rglob("*.npy")) == files
 
 
+def test_images_are_fitted_into_the_one_size_that_a_network_takes(tmp_path):
+    images = keras.Input((24, 24, 3))
+    keras.Model(images, keras.layers.Conv2D(8, 3)(images)).save(tmp_path / "encoder.keras")
+    encoder = {"image_encoder": str(tmp_path / "encoder.keras")}
+    assert adapted(splits(), **encoder, image_size="auto").config.image_size == 24
+    with pytest.raises(UserError, match="24 high and 24 wide"):
+        adapted(splits(), **encoder).build()
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run and its export, of Flickr's form: a token file, two zips, a list of test images."""
@@ -293,6 +302,7 @@ def test_predict_reads_files_and_folders_and_draws_attention(trained, tmp_path, 
         for name in ("red1.png", "green1.jpg", "blue1.bmp"):
             (photos / name).write_bytes(archive.read(f"in/{name}"))
     (photos / "notes.txt").write_text("no image")
+    (photos / "._red1.png").write_text("what another system keeps beside a file")
     base = ["predict", f"--model={version}"]
     assert cli.main(Captioning, argv=[*base, str(photos), f"{photos}/red1.png"]) == 0
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -308,8 +318,11 @@ def test_predict_reads_files_and_folders_and_draws_attention(trained, tmp_path, 
         ([f"{photos}/notes.txt"], "notes.txt: not a JPEG, PNG, BMP or GIF image"),
         ([f"{photos}/gone.png"], "No such file or directory: "),
         ([str(tmp_path / "none")], "none holds no image"),
+        ([""], "an image is a file or a folder of them. Received: ''"),
         ([f"{photos}/red1.png", "--nbest=5"], "nbest is at most beam. Received: nbest=5, beam=2"),
         ([str(photos), "--attention=x.png"], "attention is drawn for one image"),
+        ([str(photos), f"--attention={tmp_path}/x.png", "--batch_size=1"], "for one image"),
+        ([f"{photos}/red1.png", f"--attention={tmp_path}/no/x.png"], "cannot write "),
     ):
         assert cli.main(Captioning, argv=[*base, *wrong]) == 2
         error = capsys.readouterr().err.splitlines()[-1]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from rnnapps.data import images
 from rnnapps.data.formats.image_files import ImageFiles
 from rnnapps.data.formats.rows import (
     BadRow,
@@ -86,12 +87,17 @@ def read_captions(
         )
 
 
-def from_rows(rows: Callable[[], Iterator[Row]], place: str) -> Iterator[Row]:
+def from_rows(
+    rows: Callable[[], Iterator[Row]], place: str, faults: dict[str, str | None]
+) -> Iterator[Row]:
     """Streams the images of a TFDS data set as `read_captions` does those of files.
 
     Args:
         rows: Starts reading images with their captions.
-        place: What they are, for the errors: `"tfds:NAME SPLIT"`.
+        place: What they are, for the errors: `"tfds:NAME SPLIT"`. The bundled sample's images, at
+            another place, are not looked at.
+        faults: What is wrong with an image, by its name, or None: kept here from pass to pass, so
+            that each is looked at once.
 
     Yields:
         Such rows; an image is named by its number.
@@ -99,9 +105,15 @@ def from_rows(rows: Callable[[], Iterator[Row]], place: str) -> Iterator[Row]:
     for number, row in enumerate(rows(), 1):
         if isinstance(row, BadRow):
             yield row
-        else:
-            texts = (" ".join(text.split()) for text in row["captions"].split("\n"))
-            yield {**row, "name": f"{place}:{number}", "captions": join_items(texts)}
+            continue
+        name = f"{place}:{number}"
+        if name not in faults and place.startswith("tfds:"):
+            faults[name] = images.fault(row["image"])
+        if fault := faults.get(name):
+            yield BadRow(place, number, fault)
+            continue
+        texts = (" ".join(text.split()) for text in row["captions"].split("\n"))
+        yield {**row, "name": name, "captions": join_items(texts)}
 
 
 def _captions(path: str, image_column: str, caption_column: str) -> Captions:
