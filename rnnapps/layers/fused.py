@@ -123,7 +123,7 @@ def run_by_strategy() -> bool:
 
 def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
     """Returns the outputs and the final states, with the gradient that is written out here."""
-    if not (compiled or training or tf.executing_eagerly() or _in_compiled_graph()):
+    if not (compiled or training or tf.executing_eagerly() or in_compiled_graph()):
         # What is served: plain operations, of which a file can hold the gradients too.
         tensors = (inputs, states, weights, mask, reset, dropout)
         outputs, states, _ = _forward(cell, compiled, False, *tensors)
@@ -415,13 +415,15 @@ def _blocks(v, num_blocks, steps):
     return tf.reshape(v, [_size(v, 0), num_blocks, steps, *v.shape[2:]])
 
 
-def _in_compiled_graph():
+def in_compiled_graph() -> bool:
+    """Returns whether this is in a graph that is compiled as a whole."""
     return GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
 
 
 def _num_groups(batch, masked, compiled):
     """Returns how many launches the batch is cut into; its size may be unknown."""
-    if not compiled or _in_compiled_graph():
+    # A GPU takes one launch after the other.
+    if not compiled or in_compiled_graph() or tf.config.list_logical_devices("GPU"):
         return 1
     most = MAX_GROUPS if masked else min(os.cpu_count(), MAX_GROUPS)
     return max(1, min(most, batch // MIN_ROWS)) if isinstance(batch, int) else most

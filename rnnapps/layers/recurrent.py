@@ -274,7 +274,8 @@ class RecurrentLayer(RNN):
             one loop with a gradient of its own, compiled for each new shape. `"auto"` takes the
             engine if it has the layer's equations. It compiles in training and in Keras' `fit`,
             `evaluate` and `predict`, and not elsewhere, so that an exported graph never stops to
-            compile. Default: `"auto"`.
+            compile. Where it would, on a GPU, cuDNN takes its place for batches that cuDNN can
+            take (see `rnnapps.layers.cudnn`). Default: `"auto"`.
         activity_regularizer: Penalty on what the layer returns. Default: `None`.
         name: Name of the layer. Default: `None`, chosen by Keras.
         trainable: Whether the weights are trained. Default: `True`.
@@ -282,7 +283,8 @@ class RecurrentLayer(RNN):
         **options: The arguments of the cell.
 
     Attributes:
-        implementation_used: `"fused"`, or `"reference"` with the reason why.
+        implementation_used: `"fused"`, `"cudnn"` where that stands in for it, or `"reference"` with
+            the reason why.
 
     Raises:
         ValueError: If `implementation` is unknown, or is `"fused"` and the engine does not have
@@ -331,9 +333,17 @@ class RecurrentLayer(RNN):
 
     @property
     def implementation_used(self) -> str:
-        """`"fused"`, or `"reference"` with the reason why."""
-        reason = self._obstacle()
-        return f"reference ({reason})" if reason else "fused"
+        """`"fused"`, `"cudnn"`, or `"reference"` with the reason why."""
+        if reason := self._obstacle():
+            return f"reference ({reason})"
+        return "cudnn" if self._has_cudnn() else "fused"
+
+    def _has_cudnn(self) -> bool:
+        """Returns whether cuDNN stands in for the engine, where a batch fits."""
+        # Here, because other backends need not have TensorFlow.
+        from rnnapps.layers import cudnn
+
+        return self.implementation == "auto" and cudnn.has_equations(self.cell)
 
     def _obstacle(self) -> str | None:
         """Returns what keeps the layer from the engine, if anything does."""
@@ -370,7 +380,6 @@ class RecurrentLayer(RNN):
         """Returns the last output, all outputs and the final states of a run over the steps."""
         if self._obstacle():
             return super().inner_loop(sequences, initial_state, mask, training, reset)
-        # Here, because other backends need not have TensorFlow.
         from rnnapps.layers import fused
 
         cell, dropped, U = self.cell, {}, self.cell.recurrent_kernel
@@ -381,25 +390,51 @@ class RecurrentLayer(RNN):
         if training and cell.recurrent_weight_dropout > 0:
             U = U * cell.get_recurrent_weight_mask()
         mask, reset = (v if v is None else ops.cast(v, "bool") for v in (mask, reset))
-        if self.go_backwards:
-            sequences, mask, reset = (
-                v if v is None else ops.flip(v, axis=1) for v in (sequences, mask, reset)
+        compiled = training or self.implementation == "fused" or fused.run_by_strategy()
+
+        def engine():
+            steps = sequences, mask, reset
+            if self.go_backwards:
+                steps = (v if v is None else ops.flip(v, axis=1) for v in steps)
+            inputs, valid, again = steps
+            return fused.run(
+                self._equations(),
+                inputs,
+                cell.kernel,
+                U,
+                cell.bias,
+                getattr(cell, "peephole_kernel", None),
+                states=initial_state,
+                mask=valid,
+                reset=again,
+                training=bool(training),
+                compiled=compiled,
+                **dropped,
             )
-        outputs, last, states = fused.run(
-            self._equations(),
-            sequences,
-            cell.kernel,
-            U,
-            cell.bias,
-            getattr(cell, "peephole_kernel", None),
-            states=initial_state,
-            mask=mask,
-            reset=reset,
-            training=bool(training),
-            compiled=training or self.implementation == "fused" or fused.run_by_strategy(),
-            **dropped,
-        )
+
+        stands_in = compiled and reset is None and "recurrent_dropout" not in dropped
+        if stands_in and self._has_cudnn() and not fused.in_compiled_graph():
+            outputs, last, states = self._on_cudnn(
+                sequences, U, initial_state, mask, dropped.get("input_dropout"), engine
+            )
+        else:
+            outputs, last, states = engine()
         return last, outputs, list(states)
+
+    def _on_cudnn(self, sequences, U, states, mask, input_dropout, engine):
+        """Runs a batch on cuDNN where it fits, and otherwise on the engine."""
+        from rnnapps.layers import cudnn
+
+        cell = self.cell
+
+        def kernels():
+            inputs = sequences
+            if input_dropout is not None:
+                inputs = inputs * input_dropout[:, None]  # [batch, time, features]
+            options = {"states": states, "mask": mask, "go_backwards": self.go_backwards}
+            return cudnn.run(cell, inputs, cell.kernel, U, cell.bias, **options)
+
+        return ops.cond(cudnn.fits(sequences, mask), kernels, engine)
 
     def get_config(self) -> dict:
         """Returns the constructor's arguments."""

@@ -44,7 +44,7 @@ _PAD, _UNKNOWN, _END = 0, 1, search.END
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 20, 100
 _DECODED_AT_ONCE = 32
 _TRAIN_MEASURED, _SHOWN = 500, 12
-_SMALL_IMAGE, _LARGE_IMAGE = 64, 160
+_SMALL_IMAGE, _LARGE_IMAGE = 64, 224
 # What `auto` is for the sample, and otherwise.
 _AUTO = {
     "embedding_size": (128, 256),
@@ -54,6 +54,7 @@ _AUTO = {
     "label_smoothing": (0.0, 0.1),
     "batch_size": (32, 64),
     "epochs": (2, 30),
+    "learning_rate": (2e-3, 1e-3),
 }
 
 
@@ -91,7 +92,7 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     kept."""
     image_size: PositiveInt | Literal["auto"] = "auto"
     """The side of the square into which an image is fitted, in pixels; `auto`: 64 for the small
-    network, what a network takes that takes one size only, otherwise 160."""
+    network, what a network takes that takes one size only, otherwise 224."""
     resizing: Literal["pad", "crop"] = "pad"
     """How an image that is no square becomes one: with a border, or without what is too long."""
     image_input: Literal["state", "first"] = "state"
@@ -144,8 +145,8 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     epochs: PositiveInt | Literal["auto"] = "auto"
     """The largest number of passes over the training captions; `auto`: 2 for the sample, otherwise
     30."""
-    learning_rate: PositiveFloat = 2e-3
-    """The step size at the start."""
+    learning_rate: PositiveFloat | Literal["auto"] = "auto"
+    """The step size at the start; `auto`: 0.002 for the sample, otherwise 0.001."""
 
 
 @dataclasses.dataclass(frozen=True)
