@@ -1,5 +1,7 @@
 """What goes to cuDNN on a GPU, with stock Keras on the CPU standing in for it."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -86,6 +88,17 @@ def test_without_a_mask(taken):
     assert both(LSTM, taken) == 1
     assert not cudnn.fits(tf.zeros((2, 0, 3)), None)
     assert not cudnn.fits(tf.zeros((0, 4, 3)), None)
+
+
+def test_stock_keras_takes_what_it_is_given():
+    weights = ["mask", "kernel", "recurrent_kernel", "bias", "activation", "recurrent_activation"]
+    for kernels, states in (
+        (cudnn.backend.lstm, ["initial_state_h", "initial_state_c"]),
+        (cudnn.backend.gru, ["initial_state"]),
+    ):
+        names = list(inspect.signature(kernels).parameters)
+        assert names[: len(states) + 7] == ["inputs", *states, *weights]
+        assert {"return_sequences", "go_backwards"} < set(names)
 
 
 @pytest.mark.parametrize(
