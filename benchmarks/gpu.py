@@ -21,13 +21,13 @@ import functools
 import os
 import platform
 import sys
-import time
 
 # Before Keras is imported: the CPU must be there for JAX too.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import numpy as np
+from clock import clock
 
 from rnnapps import layers
 
@@ -257,20 +257,6 @@ def torch_step(name: str, device: str):
         return [parameter.grad.cpu() for parameter in (x, *module.parameters())]
 
     return step
-
-
-def clock(calls: dict, rounds: int) -> dict:
-    """Returns `(minimum, median)` in milliseconds of each call, all called in turn."""
-    times = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-        call()
-    for _ in range(rounds):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            call()
-            times[name].append(1000 * (time.perf_counter() - started))
-    return {name: (min(taken), float(np.median(taken))) for name, taken in times.items()}
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import tensorflow as tf
+from clock import clock
 
 from rnnapps import layers
 
@@ -53,21 +54,6 @@ worst_error = 0.0
 
 def draw(*shape):
     return np.random.default_rng(len(shape)).normal(size=shape).astype("float32")
-
-
-def clock(calls: dict, rounds: int) -> dict:
-    """Returns `(minimum, median)` in milliseconds of each call, all called in turn."""
-    times = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-        call()
-    for _ in range(rounds):
-        for name, call in calls.items():
-            time.sleep(0.01)  # threads that spin after their work are to stop
-            start = time.perf_counter()
-            call()
-            times[name].append(1000 * (time.perf_counter() - start))
-    return {name: (min(t), float(np.median(t))) for name, t in times.items()}
 
 
 def wait(results):
