@@ -54,6 +54,10 @@ class Equations:
         """Returns the weights of the Keras layer as the equations want them."""
         raise NotImplementedError
 
+    def unpacked(self) -> "Equations":
+        """Returns the equations that take the weights as the Keras layer has them, if they can."""
+        return self
+
     def step(self, x, before, weights, drop) -> tuple:
         """Returns the states of step t and what is saved; `x` is `W x_t`, `before` the states."""
         raise NotImplementedError
@@ -122,34 +126,41 @@ class LSTM(Equations):
         dh_{t-1} = U^T da_t
         dp_i = Σ_t da^i_t ⊙ c_{t-1},  dp_f = Σ_t da^f_t ⊙ c_{t-1},  dp_o = Σ_t da^o_t ⊙ c_t
 
-    The columns are put in the order i, f, o, g: one logistic function over three gates.
+    Packed, the columns are put in the order i, f, o, g: one logistic function over three gates.
     """
 
     peephole: bool = False
+    packed: bool = True
     saved = (3, 1)
     errors = (4,)
 
+    def unpacked(self):
+        return LSTM(self.peephole, packed=False)
+
     def arrange(self, W, U, bias, peephole):
-        W, U, bias = (_move_output_gate(w) for w in (W, U, bias))
+        if self.packed:
+            W, U, bias = (_move_output_gate(w) for w in (W, U, bias))
         peepholes = tuple(tf.split(peephole, 3)) if self.peephole else ()
         return Weights(W, (U,), (bias, *peepholes))
 
     def step(self, x, before, weights, drop):
         (h, c), (U,), (b, *peepholes) = before, weights.Us, weights.vectors
         a = x + drop(h) @ U + b
-        if not self.peephole:
+        if self.packed and not self.peephole:
             ifo = tf.sigmoid(a[:, : 3 * h.shape[1]])
             i, f, o = tf.split(ifo, 3, axis=1)  # [batch, units] each
             g = tf.tanh(a[:, 3 * h.shape[1] :])
             c = f * c + i * g
-        else:
+            return (o * tf.tanh(c), c), (ifo, g)
+        a_i, a_f, *a_og = tf.split(a, 4, axis=1)  # [batch, units] each
+        a_o, a_g = a_og if self.packed else reversed(a_og)
+        if self.peephole:
             p_i, p_f, p_o = peepholes
-            a_i, a_f, a_o, a_g = tf.split(a, 4, axis=1)  # [batch, units] each
-            i, f, g = tf.sigmoid(a_i + p_i * c), tf.sigmoid(a_f + p_f * c), tf.tanh(a_g)
-            c = f * c + i * g
-            o = tf.sigmoid(a_o + p_o * c)
-            ifo = tf.concat([i, f, o], axis=1)  # [batch, 3·units]
-        return (o * tf.tanh(c), c), (ifo, g)
+            a_i, a_f = a_i + p_i * c, a_f + p_f * c
+        i, f, g = tf.sigmoid(a_i), tf.sigmoid(a_f), tf.tanh(a_g)
+        c = f * c + i * g
+        o = tf.sigmoid(a_o + p_o * c if self.peephole else a_o)
+        return (o * tf.tanh(c), c), (tf.concat([i, f, o], axis=1), g)  # [batch, 3·units]
 
     def factors(self, before, after, saved, drop):
         (_, c_before), (_, c), (ifo, g) = before, after, saved

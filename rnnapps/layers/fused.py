@@ -12,6 +12,7 @@ out:
 - A launch is compiled by XLA, the graph around it is not: inside one compiled program the groups
   would run one after the other. The number of steps is an argument of the compiled program, and
   sequences are padded to whole blocks, so that lengths near each other share a compilation.
+- What is served is not compiled, and small: one plain loop with as few operations as can be.
 """
 
 import functools
@@ -95,15 +96,22 @@ def run(
         lambda v: None if v is None else tf.cast(v, inner_type),
         (inputs, tuple(states), weights, input_dropout, recurrent_dropout),
     )
+    serves = not (compiled or training or in_compiled_graph() or tf.executing_eagerly())
+    if serves:
+        cell = cell.unpacked()  # to sort the weights at every request would take longer
     weights = cell.arrange(*weights)
     if input_dropout is not None:
         inputs = inputs * input_dropout[:, tf.newaxis]  # [batch, time, features]
     if reset is not None and mask is not None:
         reset = reset & mask
 
-    outputs, *states = _differentiable(
-        cell, inputs, states, weights, mask, reset, recurrent_dropout, training, compiled
-    )
+    if serves:
+        # Plain operations, of which a file can hold the gradients too.
+        outputs, *states = _serve(cell, inputs, states, weights, mask, reset)
+    else:
+        outputs, *states = _differentiable(
+            cell, inputs, states, weights, mask, reset, recurrent_dropout, training, compiled
+        )
     if mask is not None:
         last = tf.where(tf.reduce_any(mask, axis=1, keepdims=True), states[0], 0)
     else:
@@ -123,11 +131,6 @@ def run_by_strategy() -> bool:
 
 def _differentiable(cell, inputs, states, weights, mask, reset, dropout, training, compiled):
     """Returns the outputs and the final states, with the gradient that is written out here."""
-    if not (compiled or training or tf.executing_eagerly() or in_compiled_graph()):
-        # What is served: plain operations, of which a file can hold the gradients too.
-        tensors = (inputs, states, weights, mask, reset, dropout)
-        outputs, states, _ = _forward(cell, compiled, False, *tensors)
-        return (outputs, *states)
     arguments = (inputs, states, weights)
 
     def forward(tensors, keep):
@@ -152,6 +155,64 @@ def _differentiable(cell, inputs, states, weights, mask, reset, dropout, trainin
         return (outputs, *states), gradient
 
     return outputs_and_states(*tf.nest.flatten(arguments))
+
+
+def _serve(cell, inputs, states, weights, mask, reset):
+    """Returns the outputs and the final states by one loop over the steps.
+
+    With a mask the valid steps of each row come first, so that no step has to be skipped.
+    """
+    steps, first = _size(inputs, 1), 0
+    if mask is not None:
+        valid = tf.cast(mask, tf.int32)
+        order = tf.argsort(1 - valid, axis=1, stable=True)  # [batch, time]
+        inputs = tf.gather(inputs, order, batch_dims=1)
+        if reset is not None:
+            reset = tf.gather(reset, order, batch_dims=1)
+        lengths = tf.reduce_sum(valid, axis=1)  # [batch]
+        steps, first = tf.maximum(tf.reduce_max(lengths), 0), 1
+    x = _swap_axes(tf.tensordot(inputs, weights.W, 1))  # [time, batch, gates·units]
+    # Rows that end at different steps need all states, and first of all the initial ones.
+    kept = states if first else states[:1]
+    histories = [_history(steps + first, state) for state in kept]
+    if first:
+        histories = [_write(a, 0, state) for a, state in zip(histories, kept, strict=True)]
+
+    def step(t, states, histories):
+        if reset is not None:
+            states = _choose(reset[:, t, tf.newaxis], _zeros_like(states), states)
+        states, _ = cell.step(x[t], states, weights, lambda h: h)
+        pairs = zip(histories, states, strict=False)
+        return t + 1, states, [_write(a, t + first, state) for a, state in pairs]
+
+    carried = (0, states, histories)
+    _, after, histories = tf.while_loop(lambda t, *_: t < steps, step, carried)
+    hs, *others = (
+        _swap_axes(_stacked(a, state)) for a, state in zip(histories, kept, strict=True)
+    )  # [batch, time or time + 1, units]
+    if mask is None:
+        return (hs, *after)
+    finals = [tf.gather(v, lengths[:, tf.newaxis], batch_dims=1)[:, 0] for v in (hs, *others)]
+    outputs = tf.gather(hs, tf.cumsum(valid, axis=1), batch_dims=1)  # [batch, time, units]
+    return (tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs)), *finals)
+
+
+def _history(size, state):
+    """Returns a list for so many states, which knows their shape where a `TensorArray` does not."""
+    return tf.raw_ops.TensorListReserve(
+        element_shape=tf.shape(state), num_elements=size, element_dtype=state.dtype
+    )
+
+
+def _write(history, t, state):
+    return tf.raw_ops.TensorListSetItem(input_handle=history, index=t, item=state)
+
+
+def _stacked(history, state):
+    stacked = tf.raw_ops.TensorListStack(
+        input_handle=history, element_shape=tf.shape(state), element_dtype=state.dtype
+    )  # [time, batch, units]
+    return tf.ensure_shape(stacked, [None, *state.shape])
 
 
 def _refuse(*_):
