@@ -3,9 +3,9 @@
     python benchmarks/workers.py [TASK ...] [--epochs 4] [--seed 0]
 
 Each task trains on its bundled sample with its default settings and the batch size below, which all
-workers share, so that both take the same steps. A process has one core and one thread of TensorFlow
-to itself. The seconds are the median over the epochs but the first, which compiles, of the steps
-alone. Efficiency is the speed-up over the number of workers.
+workers share, so that both take the same steps. A process has one core to itself. The seconds are
+the median over the epochs but the first, which compiles, of the steps alone. Efficiency is the
+speed-up over the number of workers.
 
 Then it says where more hosts would stop paying, by a simple model: a step of n hosts takes
 
@@ -90,7 +90,7 @@ def run(task: str, number: int, flags: argparse.Namespace) -> dict:
     for index in range(number):
         environment = os.environ | {
             "TF_NUM_INTRAOP_THREADS": "1",
-            "TF_NUM_INTEROP_THREADS": "1",
+            "TF_NUM_INTEROP_THREADS": "2",  # one may wait for the others
             "TF_CPP_MIN_LOG_LEVEL": "3",
         }
         if number > 1:

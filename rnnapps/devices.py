@@ -79,6 +79,10 @@ def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf
 
         return batches.flat_map(parts)
 
+    if replicas == workers.place().number:
+        # Without asking the others at every step whether there is one.
+        place = workers.place()
+        return own_parts(tf.distribute.InputContext(place.number, place.index, replicas))
     return strategy.distribute_datasets_from_function(own_parts)
 
 

@@ -219,7 +219,11 @@ def _sum_over_replicas(gradients):
     if context.num_replicas_in_sync == 1:
         return [_merged(gradient) for gradient in gradients]
     dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, dense)
+    # In one message, because each of them waits for the network.
+    message = tf.concat([tf.reshape(gradient, [-1]) for gradient in dense], axis=0)
+    message = context.all_reduce(tf.distribute.ReduceOp.SUM, message)
+    parts = tf.split(message, [gradient.shape.num_elements() for gradient in dense])
+    return [tf.reshape(part, gradient.shape) for part, gradient in zip(parts, dense, strict=True)]
 
 
 def _merged(gradient):
