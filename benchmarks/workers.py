@@ -1,6 +1,6 @@
 """How training grows with workers: one process on one core, and two on a core each.
 
-    python benchmarks/workers.py [TASK ...] [--epochs 4] [--seed 0]
+    python benchmarks/workers.py [TASK ...] [--epochs 5] [--seed 0]
 
 Each task trains on its bundled sample with its default settings and the batch size below, which all
 workers share, so that both take the same steps. A process has one core to itself. The seconds are
@@ -44,7 +44,7 @@ HOSTS = (2, 4, 8, 16, 32, 64)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(TASKS))
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     flags = parser.parse_args()

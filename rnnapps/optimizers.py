@@ -1,5 +1,7 @@
 """Optimisers that keep a running mean of the weights, and what they need on several devices."""
 
+import math
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -53,7 +55,8 @@ class _Averaging:
         if not self.built:
             self.build(list(trainable_variables))
         known = [i for i, gradient in enumerate(grads) if gradient is not None]
-        summed = _sum_over_replicas([grads[i] for i in known])
+        shapes = [self._trainable_variables[i].shape for i in known]
+        summed = _sum_over_replicas([grads[i] for i in known], shapes)
         norm = ops.sqrt(2 * sum(tf.nn.l2_loss(_values(gradient)) for gradient in summed))
         self.gradient_norm.assign(norm)
         grads = list(grads)
@@ -182,7 +185,7 @@ class LossScaling(keras.optimizers.LossScaleOptimizer):
     def check_finite(self, grads):
         """Returns whether the gradients of all replicas are finite."""
         infinite = ops.cast(ops.logical_not(super().check_finite(grads)), "float32")
-        return ops.equal(_sum_over_replicas([infinite])[0], 0)
+        return ops.equal(_sum_over_replicas([infinite], [()])[0], 0)
 
 
 OPTIMIZERS = {"adam": AveragingAdam, "sgd": AveragingSGD}
@@ -213,17 +216,16 @@ def _step(
 _compiled_step = tf.function(_step, jit_compile=True, autograph=False)  # one pass over the values
 
 
-def _sum_over_replicas(gradients):
+def _sum_over_replicas(gradients, shapes):
     """Adds up the replicas' gradients; of one replica, those of an embedding stay sparse."""
     context = tf.distribute.get_replica_context()
     if context.num_replicas_in_sync == 1:
         return [_merged(gradient) for gradient in gradients]
-    dense = [tf.convert_to_tensor(gradient) for gradient in gradients]
     # In one message, because each of them waits for the network.
-    message = tf.concat([tf.reshape(gradient, [-1]) for gradient in dense], axis=0)
+    message = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
     message = context.all_reduce(tf.distribute.ReduceOp.SUM, message)
-    parts = tf.split(message, [gradient.shape.num_elements() for gradient in dense])
-    return [tf.reshape(part, gradient.shape) for part, gradient in zip(parts, dense, strict=True)]
+    parts = tf.split(message, [math.prod(shape) for shape in shapes])
+    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _merged(gradient):
