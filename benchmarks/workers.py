@@ -31,10 +31,8 @@ import numpy as np
 
 BATCH_SIZE = 128
 TASKS = {
-    # name: class, configuration
-    "sentiment": ("Sentiment", {}),
-    "ner": ("Ner", {}),
-    "translation": ("Translation", {}),
+    "sentiment": "Sentiment",
+    "ner": "Ner",
 }
 NETWORKS = {"1 Gbit/s": 1e9 / 8, "10 Gbit/s": 1e10 / 8, "25 Gbit/s": 2.5e10 / 8}
 LATENCY = 50e-6
@@ -128,9 +126,8 @@ def work(name: str, epochs: int, seed: int) -> None:
     from rnnapps import training
 
     module = importlib.import_module(f"rnnapps.tasks.{name}")
-    class_name, settings = TASKS[name]
-    task_class = getattr(module, class_name)
-    settings = settings | {"epochs": epochs, "patience": epochs, "seed": seed}
+    task_class = getattr(module, TASKS[name])
+    settings = {"epochs": epochs, "patience": epochs, "seed": seed}
     task = task_class(task_class.Config(batch_size=BATCH_SIZE, **settings))
     with tempfile.TemporaryDirectory() as folder:
         learnt = training.learn(task, Path(folder) / "run")
