@@ -105,10 +105,10 @@ def times(sides: dict[str, Callable], texts: list[tf.Tensor]) -> dict[str, np.nd
     return {name: np.percentile(values[WARM_UP:], [50, 99]) for name, values in taken.items()}
 
 
-def recurrent(config, return_sequences: bool, number: int):
+def recurrent(config, number: int):
     """Stock Keras' layer of a task's sizes."""
     stock = {"elman": layers.SimpleRNN, "lstm": layers.LSTM, "gru": layers.GRU}[config.cell]
-    layer = stock(config.units, return_sequences=return_sequences, name=f"recurrent_{number}")
+    layer = stock(config.units, return_sequences=True, name=f"recurrent_{number}")
     return layers.Bidirectional(layer) if getattr(config, "bidirectional", False) else layer
 
 
@@ -119,42 +119,35 @@ def vectorisation(size: int, **options):
     return vectorise
 
 
-def sentiment_peer(task: Sentiment, folder: str) -> Callable:
-    config, size = task.config, len(task.vocabulary)
-    stack = [recurrent(config, True, number) for number in range(config.num_layers)]
+def read_by_words(config, folder: str, vectorise, *head) -> Callable:
+    """Exports tokens, their vectors, recurrent layers, and the layers behind them."""
     model = keras.Sequential(
         [
             keras.Input((), dtype="string"),
-            vectorisation(size),
-            layers.Embedding(size, config.embedding_size, mask_zero=True),
-            *stack,
-            layers.GlobalAveragePooling1D(),
-            layers.Dense(len(task.labels), activation="softmax"),
+            vectorise,
+            layers.Embedding(vectorise.vocabulary_size(), config.embedding_size, mask_zero=True),
+            *(recurrent(config, number) for number in range(config.num_layers)),
+            *head,
         ]
     )
     model.export(folder, verbose=False)
     return loaded(folder)
+
+
+def sentiment_peer(task: Sentiment, folder: str) -> Callable:
+    head = layers.GlobalAveragePooling1D(), layers.Dense(len(task.labels), activation="softmax")
+    return read_by_words(task.config, folder, vectorisation(len(task.vocabulary)), *head)
 
 
 def ner_peer(task: Ner, folder: str) -> Callable:
-    config, size = task.config, len(task.vocabulary)
-    stack = [recurrent(config, True, number) for number in range(config.num_layers)]
-    model = keras.Sequential(
-        [
-            keras.Input((), dtype="string"),
-            vectorisation(size, standardize=None, split="whitespace"),
-            layers.Embedding(size, config.embedding_size, mask_zero=True),
-            *stack,
-            layers.Dense(len(task.tags), activation="softmax"),
-        ]
-    )
-    model.export(folder, verbose=False)
-    return loaded(folder)
+    vectorise = vectorisation(len(task.vocabulary), standardize=None, split="whitespace")
+    head = layers.Dense(len(task.tags), activation="softmax")
+    return read_by_words(task.config, folder, vectorise, head)
 
 
 def language_model_peer(task: LanguageModel, folder: str) -> Callable:
     config, size = task.config, len(task.vocabulary)
-    stack = [recurrent(config, True, number) for number in range(config.num_layers)]
+    stack = [recurrent(config, number) for number in range(config.num_layers)]
     read = keras.Input((), dtype="string")
     ids = vectorisation(size, standardize=None, split="character")(read)
     states = layers.Embedding(size, config.embedding_size, mask_zero=True)(ids)
