@@ -324,7 +324,8 @@ class Captioning(Task):
     def build(self) -> "keras.Model":
         config = self.config
         backbone = keras.models.clone_model(self._backbone)
-        backbone.set_weights(self._backbone.get_weights())
+        if config.image_encoder != "cnn":  # whose weights are new, and drawn with the others
+            backbone.set_weights(self._backbone.get_weights())
         encoder = models.ImageEncoder(
             backbone,
             config.units,

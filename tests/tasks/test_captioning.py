@@ -413,6 +413,16 @@ def test_the_sample_is_what_the_default_reads():
     assert evaluation.metrics["attributes"] == 0  # nothing has been learnt
 
 
+def test_the_seed_draws_all_weights_those_of_the_small_network_too():
+    given, drawn = splits(each=5), []
+    for _ in range(2):
+        task = adapted(given, image_encoder="cnn")
+        keras.utils.set_random_seed(7)
+        drawn.append(task.build().get_weights())
+    for one, other in zip(*drawn, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_search_space_starts_from_the_configuration():
     hp = keras_tuner.HyperParameters()
     assert Captioning(SMALL).search_space(hp) == SMALL
