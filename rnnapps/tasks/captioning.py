@@ -54,7 +54,7 @@ _AUTO = {
     "label_smoothing": (0.0, 0.1),
     "batch_size": (32, 64),
     "epochs": (2, 30),
-    "learning_rate": (2e-3, 1e-3),
+    "learning_rate": (1.5e-3, 1e-3),
 }
 
 
@@ -146,7 +146,7 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     """The largest number of passes over the training captions; `auto`: 2 for the sample, otherwise
     30."""
     learning_rate: PositiveFloat | Literal["auto"] = "auto"
-    """The step size at the start; `auto`: 0.002 for the sample, otherwise 0.001."""
+    """The step size at the start; `auto`: 0.0015 for the sample, otherwise 0.001."""
 
 
 @dataclasses.dataclass(frozen=True)
