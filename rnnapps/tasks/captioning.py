@@ -16,7 +16,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -273,11 +273,7 @@ class Captioning(Task):
 
     def _settled(self, lengths: "collections.Counter[int]") -> CaptioningConfig:
         """Gives every `auto` field its value, for training captions of such lengths."""
-        config = self.config
-        for name, (of_sample, otherwise) in _AUTO.items():
-            if getattr(config, name) == "auto":
-                value = of_sample if config.data == "sample" else otherwise
-                config = dataclasses.replace(config, **{name: value})
+        config = with_defaults_of(self.config, _AUTO)
         if config.max_length == "auto":
             longest = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
             config = dataclasses.replace(config, max_length=longest)

@@ -116,6 +116,23 @@ def settled(config: Any, num_examples: int) -> Any:
     return dataclasses.replace(config, batch_size=batch_size, buckets=buckets)
 
 
+def with_defaults_of(config: Any, defaults: Mapping[str, tuple[Any, Any]]) -> Any:
+    """Gives fields that are `auto` their values, which may be others for the bundled sample.
+
+    Args:
+        config: a `DataConfig`.
+        defaults: each field's value for the sample, and for other data.
+
+    Example:
+    >>> config = with_defaults_of(DataConfig(splits="auto"), {"splits": ("80/10/10", "90/5/5")})
+    >>> config.splits
+    '80/10/10'
+    """
+    which = 0 if config.data == "sample" else 1
+    chosen = {n: values[which] for n, values in defaults.items() if getattr(config, n) == "auto"}
+    return dataclasses.replace(config, **chosen)
+
+
 def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:
     """Makes a configuration from values by name.
 

@@ -14,7 +14,7 @@ from jsonargparse.typing import PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -39,6 +39,8 @@ _PAD, _UNKNOWN, _END = 0, 1, search.END
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 64, 256
 _DECODED_AT_ONCE = 64
 _WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
+# What `auto` is for the sample, and otherwise.
+_AUTO = {"embedding_size": (128, 256), "units": (128, 256), "epochs": (8, 30)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +83,13 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
-    embedding_size: PositiveInt = 256
-    """Units of a token's vector."""
+    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    """Units of a token's vector; `auto`: 128 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
-    units: PositiveInt = 256
-    """Units of a recurrent layer; of the encoder's, in each direction."""
+    units: PositiveInt | Literal["auto"] = "auto"
+    """Units of a recurrent layer; of the encoder's, in each direction; `auto`: 128 for the sample,
+    otherwise 256."""
     num_layers: PositiveInt = 1
     """Recurrent layers of encoder and decoder, one on top of the other."""
     bidirectional: bool = True
@@ -114,7 +117,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     compilation of all layers, so `auto` gives each at least 2,500 training pairs, up to 8
     lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
-    """The largest number of passes over the training pairs; `auto`: 5 for the sample, otherwise
+    """The largest number of passes over the training pairs; `auto`: 8 for the sample, otherwise
     30."""
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
@@ -175,7 +178,6 @@ class Translation(Task):
         return {"source": tf.constant(inputs, tf.string)}
 
     def adapt(self, train: "tf.data.Dataset") -> None:
-        config = self.config
         texts = train.batch(1024)
         try:
             self._learn_tokens(texts)
@@ -184,7 +186,7 @@ class Translation(Task):
         if min(len(self.source), len(self.target)) <= 3:
             raise UserError(
                 "no token of the training text is known. Received: "
-                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+                f"vocabulary_size={self.config.vocabulary_size}, min_count={self.config.min_count}"
             )
         pairs, with_blanks = collections.Counter(), 0
         for batch in texts:
@@ -195,49 +197,52 @@ class Translation(Task):
                 for name, side in (("source", self.source), ("target", self.target))
             )
             pairs.update(zip(*lengths, strict=True))
-        max_length = config.max_length
-        if max_length == "auto":
-            longest = max(map(max, pairs))
-            max_length = min(max(longest, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        epochs = config.epochs
-        if epochs == "auto":
-            epochs = 5 if config.data == "sample" else 30
-        config = dataclasses.replace(config, max_length=max_length, epochs=epochs)
-        long = sum(count for pair, count in pairs.items() if max(pair) > max_length)
-        kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
-        lengths = collections.Counter()
-        for pair, count in kept.items():
-            lengths[max(pair)] += count
-        if not kept:
-            raise UserError(
-                "all training pairs are longer than max_length or more unlike than max_ratio. "
-                f"Received: {pairs.total():,} pairs, max_length={max_length}, "
-                f"max_ratio={config.max_ratio}"
-            )
         # Without blanks there are no words, of which BLEU is made.
         self._monitor = "bleu" if 2 * with_blanks >= pairs.total() else "chrf"
-        growth = config.max_growth
-        if growth == "auto":
-            growth = max(1.0, *((target - 10) / source for source, target in kept))
-            growth = round(growth + 0.005, 2)
-        buckets = config.buckets
-        if buckets == "auto":
-            buckets = min(max(lengths.total() // 2500, 1), 8)
-        config = dataclasses.replace(config, max_growth=growth, buckets=buckets)
-        self.config = settled(config, lengths.total())
-        self.plan = batching.Plan.of(lengths, **self.plan_sizes())
+        kept = self._settle(pairs)
+        long = sum(count for pair, count in pairs.items() if max(pair) > self.config.max_length)
+        self.plan = batching.Plan.of(kept, **self.plan_sizes())
         log.info(
             "%s training pairs; left out are %s longer than %d tokens, and %s of which one side is "
             "more than %g times as long as the other; %s and %s tokens known; %s",
-            f"{lengths.total():,}",
+            f"{kept.total():,}",
             f"{long:,}",
-            max_length,
-            f"{pairs.total() - long - lengths.total():,}",
-            config.max_ratio,
+            self.config.max_length,
+            f"{pairs.total() - long - kept.total():,}",
+            self.config.max_ratio,
             f"{len(self.source):,}",
             f"{len(self.target):,}",
             self.plan,
         )
+
+    def _settle(self, pairs: "collections.Counter[tuple[int, int]]") -> "collections.Counter[int]":
+        """Gives every `auto` field its value, for training pairs of such lengths.
+
+        Returns:
+            How many of the pairs that training takes have each length, that of the longer side.
+        """
+        config = with_defaults_of(self.config, _AUTO)
+        if config.max_length == "auto":
+            longest = min(max(*map(max, pairs), _SHORTEST_LIMIT), _LONGEST_LIMIT)
+            config = dataclasses.replace(config, max_length=longest)
+        kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
+        if not kept:
+            raise UserError(
+                "all training pairs are longer than max_length or more unlike than max_ratio. "
+                f"Received: {pairs.total():,} pairs, max_length={config.max_length}, "
+                f"max_ratio={config.max_ratio}"
+            )
+        if config.max_growth == "auto":
+            growth = max(1.0, *((target - 10) / source for source, target in kept))
+            config = dataclasses.replace(config, max_growth=round(growth + 0.005, 2))
+        lengths = collections.Counter()
+        for pair, count in kept.items():
+            lengths[max(pair)] += count
+        if config.buckets == "auto":
+            buckets = min(max(lengths.total() // 2500, 1), 8)
+            config = dataclasses.replace(config, buckets=buckets)
+        self.config = settled(config, lengths.total())
+        return lengths
 
     def _learn_tokens(self, texts: "tf.data.Dataset") -> None:
         config = self.config
