@@ -40,7 +40,7 @@ _SHORTEST_LIMIT, _LONGEST_LIMIT = 64, 256
 _DECODED_AT_ONCE = 64
 _WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
 # What `auto` is for the sample, and otherwise.
-_AUTO = {"embedding_size": (128, 256), "units": (128, 256), "epochs": (8, 30)}
+_AUTO = {"embedding_size": (96, 256), "units": (128, 256), "epochs": (9, 30)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
     embedding_size: PositiveInt | Literal["auto"] = "auto"
-    """Units of a token's vector; `auto`: 128 for the sample, otherwise 256."""
+    """Units of a token's vector; `auto`: 96 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
     units: PositiveInt | Literal["auto"] = "auto"
@@ -117,7 +117,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     compilation of all layers, so `auto` gives each at least 2,500 training pairs, up to 8
     lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
-    """The largest number of passes over the training pairs; `auto`: 8 for the sample, otherwise
+    """The largest number of passes over the training pairs; `auto`: 9 for the sample, otherwise
     30."""
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
