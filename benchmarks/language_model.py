@@ -64,6 +64,16 @@ SHAKESPEARE = {
     "learning_rate": 0.002,
     "weight_average": 0.999,
 }
+# Of a size that takes about an hour on 2 cores.
+SHAKESPEARE_HOUR = SHAKESPEARE | {"num_layers": 2, "dropout": 0.5, "epochs": 30}
+WIKITEXT2 = PTB | {
+    "embedding_size": 200,
+    "units": 512,
+    "num_layers": 1,
+    "embedding_dropout": 0.1,
+    "dropout": 0.2,
+    "epochs": 6,
+}
 SPEED_STEPS = 60
 
 
@@ -96,9 +106,7 @@ def ptb(flags: argparse.Namespace) -> None:
     from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
     from rnnapps.tasks.language_model import LanguageModel
 
-    data = [f"--data={file('ptb.train')}", f"--dev_data={file('ptb.valid')}"]
-    data.append(f"--test_data={file('ptb.test')}")
-    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data, flags)
+    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data_flags("ptb"), flags)
     print("| model | test perplexity |\n|---|---|")
     print(f"| recurrent | {metrics['test']['perplexity']:.2f} |", flush=True)
     sentences = {part: read_sentences(f"ptb.{part}") for part in ("train", "valid", "test")}
@@ -274,6 +282,12 @@ def sampling(flags: argparse.Namespace) -> None:
     print(
         f"a loop of predict calls: {rate:,.0f} characters/s, 1 prompt {rates[1] / rate:.0f} times"
     )
+
+
+def data_flags(corpus: str) -> list[str]:
+    """The three files of a corpus, as flags."""
+    names = {"data": "train", "dev_data": "valid", "test_data": "test"}
+    return [f"--{flag}={file(f'{corpus}.{name}')}" for flag, name in names.items()]
 
 
 def file(name: str) -> str:

@@ -29,6 +29,7 @@ import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "ner.py"
 PEER_LENGTH = 128
+PARTS_OF_SPEECH = {"tag_column": 1, "scheme": "none"}
 SAME_SIZES = {
     "num_layers": 2,
     "units": 100,
@@ -87,8 +88,7 @@ def pos(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     baseline = MajorityTagger(train)
     found = accuracy([tags for _, tags in test], [baseline.tag(tokens) for tokens, _ in test])
     print(f"most frequent tag of each word: accuracy {100 * found:.2f}", flush=True)
-    settings = {"tag_column": 1, "scheme": "none"}
-    done = train_pipeline(folder / "run", export, flags.seed, settings)
+    done = train_pipeline(folder / "run", export, flags.seed, PARTS_OF_SPEECH)
     print(
         f"rnnapps: accuracy {100 * done.metrics['test']['accuracy']:.2f}, {done.seconds:.0f} s, "
         f"{len(done.epochs)} epochs"
@@ -153,9 +153,7 @@ def pipeline(side: str, run: Path, export: Path, seed: int, settings: dict) -> s
 
 def train_pipeline(run: Path, export: Path, seed: int, settings: dict) -> training_run.TrainingRun:
     """Trains on CoNLL-2003 with the command line."""
-    data = [f"--data={files()['train']}"]
-    data += [f"--{part}_data={files()[part]}" for part in ("dev", "test")]
-    return training_run.train(SCRIPT, data, {"seed": seed, **settings}, run, export)
+    return training_run.train(SCRIPT, data_flags(), {"seed": seed, **settings}, run, export)
 
 
 def stock_keras(seed: int, epochs: int) -> str:
@@ -240,11 +238,27 @@ def serve(export: Path, sentences: list) -> None:
     )
 
 
-def files() -> dict[str, str]:
-    """The three files of CoNLL-2003."""
-    data = Path(os.environ["RNNAPPS_DATA"]) / "ner"
+def data_root() -> Path:
+    return Path(os.environ["RNNAPPS_DATA"])
+
+
+def files(corpus: str = "conll2003.eng") -> dict[str, str]:
+    """The three files of CoNLL-2003, or of another shared task that names them in the same way."""
+    data = data_root() / "ner"
     names = {"train": "train", "dev": "testa", "test": "testb"}
-    return {part: str(data / f"conll2003.eng.{name}.gz") for part, name in names.items()}
+    return {part: str(data / f"{corpus}.{name}.gz") for part, name in names.items()}
+
+
+def data_flags(corpus: str = "conll2003.eng") -> list[str]:
+    """The same files, as flags."""
+    names = {"train": "data", "dev": "dev_data", "test": "test_data"}
+    return [f"--{names[part]}={file}" for part, file in files(corpus).items()]
+
+
+def wnut17_flags() -> list[str]:
+    """WNUT17, as flags: its dev file is for the test, and a part of train becomes the dev split."""
+    folder = data_root() / "ner"
+    return [f"--data={folder}/wnut17.train.conll.gz", f"--test_data={folder}/wnut17.dev.conll.gz"]
 
 
 def read(file: str, tag_column: int = -1) -> list[tuple[list[str], list[str]]]:

@@ -23,16 +23,21 @@ import tempfile
 import time
 from pathlib import Path
 
-import keras
-import numpy as np
-import tensorflow as tf
 import training_run
+from etils import epy
 from sst2_slice import write_slice
 
-from rnnapps import serving
-from rnnapps.metrics import classification
+with epy.lazy_imports():
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    from rnnapps import serving
+    from rnnapps.metrics import classification
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
+WITHOUT_MASKS = Path(__file__).with_name("without_masks.py")
+IMDB_PARTS = (("data", "train"), ("test_data", "test"))
 COLUMNS = (
     "| side | accuracy | macro F1 | log loss | parameters | seconds | seconds an epoch | epochs |"
 )
@@ -45,7 +50,7 @@ def main() -> None:
     parser.add_argument("--peer_epochs", type=int, default=3, help="0 leaves the peer out")
     parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
     flags = parser.parse_args()
-    data = Path(os.environ["RNNAPPS_DATA"]) / "sentiment"
+    data = data_folder()
     print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}"
     )
@@ -61,16 +66,14 @@ def sst2(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> N
     print(COLUMNS + "\n" + "|---" * 8 + "|")
     if flags.peer_epochs:
         print(stock_keras(train, dev, test, flags.seed, flags.peer_epochs), flush=True)
-    files = [f"--data={train}", f"--dev_data={dev}", f"--test_data={test}"]
-    print(pipeline([*files, "--text_column=sentence"], folder, export, flags.seed))
+    print(pipeline(sst2_flags(train, dev), folder, export, flags.seed))
 
 
 def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> None:
     """Prints the row of IMDB, the peak memory and the batch invariance of the export."""
     test = data / "imdb_test.tsv.gz"
-    files = [f"--data={data / 'imdb_train.tsv.gz'}", f"--test_data={test}"]
     print(COLUMNS + "\n" + "|---" * 8 + "|")
-    print(pipeline([*files, "--columns=id,stars,label,text"], folder, export, flags.seed))
+    print(pipeline(imdb_flags(), folder, export, flags.seed))
     kibibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(f"peak resident memory of training, evaluation and export: {kibibytes / 2**20:.2f} GiB")
     with gzip.open(test, "rt", encoding="utf-8", newline="\n") as file:
@@ -83,6 +86,39 @@ def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> N
     alone = np.array([answer["probabilities"] for answer in model.predict(mixed, 1)])
     difference = np.max(np.abs(together - alone) / np.maximum(1, np.abs(alone)))
     print(f"200 test reviews of mixed length, alone and in one batch: differ by {difference:.1e}")
+
+
+def data_folder() -> Path:
+    return Path(os.environ["RNNAPPS_DATA"]) / "sentiment"
+
+
+def sst2_flags(train: Path, dev: Path) -> list[str]:
+    """The rows of a slice of SST-2, and GLUE's dev set for the test, as flags."""
+    test = data_folder() / "sst2_dev.tsv.gz"
+    files = [f"--data={train}", f"--dev_data={dev}", f"--test_data={test}"]
+    return [*files, "--text_column=sentence"]
+
+
+def kept_slice(folder: Path) -> tuple[Path, Path]:
+    """Writes the slice of SST-2 where it is not there yet, so that runs can be taken up."""
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+            write_slice(data_folder() / "sst2_train.tsv.gz", Path(beside) / "slice", seed=0)
+            (Path(beside) / "slice").rename(folder)
+    return folder / "train.tsv", folder / "dev.tsv"
+
+
+def mr_flags() -> list[str]:
+    """The two files of MR, as flags; a tenth of the sentences becomes dev, another test."""
+    files = (f"{data_folder()}/rt-polarity.{label}.gz" for label in ("pos", "neg"))
+    return [f"--data={','.join(files)}"]
+
+
+def imdb_flags() -> list[str]:
+    """The files of IMDB, as flags; a part of the training file becomes the dev split."""
+    files = [f"--{name}={data_folder()}/imdb_{part}.tsv.gz" for name, part in IMDB_PARTS]
+    return [*files, "--columns=id,stars,label,text"]
 
 
 def pipeline(data: list[str], folder: Path, export: Path, seed: int) -> str:
@@ -118,7 +154,7 @@ def stock_keras(train: Path, dev: Path, test: Path, seed: int, epochs: int) -> s
     return row("stock Keras", measured, model.count_params(), seconds, per_epoch, epochs)
 
 
-def peer_model(texts: tf.Tensor) -> tuple[keras.layers.Layer, keras.Model]:
+def peer_model(texts: "tf.Tensor") -> "tuple[keras.layers.Layer, keras.Model]":
     """Makes the peer: what turns texts into tokens, and the compiled model."""
     vectorise = keras.layers.TextVectorization(max_tokens=20_000, output_sequence_length=50)
     vectorise.adapt(texts)
@@ -134,7 +170,7 @@ def peer_model(texts: tf.Tensor) -> tuple[keras.layers.Layer, keras.Model]:
     return vectorise, model
 
 
-def read_phrases(file: Path) -> tuple[tf.Tensor, np.ndarray]:
+def read_phrases(file: Path) -> "tuple[tf.Tensor, np.ndarray]":
     """Reads the sentences and labels of a file of SST-2."""
     opener = gzip.open if file.suffix == ".gz" else open
     with opener(file, "rt", encoding="utf-8", newline="\n") as handle:
