@@ -8,7 +8,8 @@
 F1 on testb; testa chooses the epoch, and nothing else is chosen. The peer in the same run is the
 usual Keras tagger: `Embedding`, two bidirectional LSTMs of 100 units, `TimeDistributed(Dense)`,
 padded to 128 tokens; its epoch is chosen in the same way. `same sizes` is ours with its layers and
-batch size, for the seconds. Then the export answers testb as raw text on one core.
+batch size, for the seconds. Then the export answers testb as raw text on one core. `peer` trains
+the peer alone.
 
 `pos` tags parts of speech, the second column of the same files; beside it stands the most frequent
 tag of each word. `crf` needs no data: seconds of the CRF against the length of the sequences.
@@ -17,6 +18,7 @@ tag of each word. `crf` needs no data: seconds of the CRF against the length of 
 """
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import training_run
 
@@ -46,7 +49,7 @@ SAME_SIZES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["conll2003", "pos", "crf"])
+    parser.add_argument("what", choices=["conll2003", "peer", "pos", "crf"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peer_epochs", type=int, default=6, help="0 leaves the peer out")
     parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
@@ -59,6 +62,8 @@ def main() -> None:
     )
     if flags.what == "crf":
         return crf()
+    if flags.what == "peer":
+        return print(json.dumps(stock_keras(flags.seed, flags.peer_epochs)))
     with tempfile.TemporaryDirectory() as folder:
         export = flags.export or Path(folder) / "export"
         (conll2003 if flags.what == "conll2003" else pos)(Path(folder), export, flags)
@@ -73,7 +78,21 @@ def conll2003(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     same = folder / "same", folder / "same_export"
     print(pipeline("same sizes", *same, flags.seed, SAME_SIZES))
     if flags.peer_epochs:
-        print(stock_keras(flags.seed, flags.peer_epochs), flush=True)
+        started = time.monotonic()
+        found = stock_keras(flags.seed, flags.peer_epochs)
+        seconds = found["curve"]["seconds"]
+        rates = [found["examples"]["train"] / taken for taken in seconds[1:] or seconds]
+        print(
+            row(
+                "stock Keras",
+                found["metrics"]["test"],
+                found["parameters"],
+                time.monotonic() - started,
+                len(seconds),
+                sum(rates) / len(rates),
+            ),
+            flush=True,
+        )
     command = [sys.executable, __file__, "conll2003", f"--serve={export / '1'}"]
     # One core, before TensorFlow counts them.
     subprocess.run(command, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
@@ -156,14 +175,13 @@ def train_pipeline(run: Path, export: Path, seed: int, settings: dict) -> traini
     return training_run.train(SCRIPT, data_flags(), {"seed": seed, **settings}, run, export)
 
 
-def stock_keras(seed: int, epochs: int) -> str:
-    """Trains the peer and keeps the epoch that is best on testa; returns a row."""
+def stock_keras(seed: int, epochs: int) -> dict[str, Any]:
+    """Trains the peer and keeps the epoch that is best on testa; returns a log's parts."""
     import keras
     import numpy as np
 
     from rnnapps.metrics.entities import scores
 
-    started = time.monotonic()
     keras.utils.set_random_seed(seed)
     train, dev, test = (read(file) for file in files().values())
     words = sorted({token.lower() for tokens, _ in train for token in tokens})
@@ -200,16 +218,25 @@ def stock_keras(seed: int, epochs: int) -> str:
         ]
         return scores([tags for _, tags in sentences], found)
 
-    best, measured, rates = -1.0, {}, []
-    for _ in range(epochs):
-        epoch_started = time.monotonic()
+    best, measured = {"f1": -1.0}, {}
+    curve = {name: [] for name in ("epoch", "seconds", "cpu_seconds", "val_f1")}
+    for epoch in range(epochs):
+        started = time.monotonic()
         model.fit(inputs, targets, batch_size=32, verbose=0)
-        rates.append(len(train) / (time.monotonic() - epoch_started))
-        f1 = measure("dev", dev)["f1"]
-        if f1 > best:
-            best, measured = f1, measure("test", test)
-    seconds, rate = time.monotonic() - started, float(np.mean(rates[1:] or rates))
-    return row("stock Keras", measured, model.count_params(), seconds, epochs, rate)
+        curve["epoch"].append(epoch + 1)
+        curve["seconds"].append(time.monotonic() - started)
+        of_dev = measure("dev", dev)
+        curve["val_f1"].append(of_dev["f1"])
+        curve["cpu_seconds"].append(time.process_time())
+        if of_dev["f1"] > best["f1"]:
+            best, measured = of_dev, measure("test", test)
+    return {
+        "metrics": {"dev": best, "test": measured},
+        "decodings": {},
+        "examples": {"train": len(train)},
+        "parameters": model.count_params(),
+        "curve": curve,
+    }
 
 
 def serve(export: Path, sentences: list) -> None:

@@ -92,6 +92,43 @@ class Row:
     headline: bool = False
     cpu_minutes: float = 0
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The rows whose first seed has to be there before."""
+        return (self.starts_from[0],) if self.starts_from else ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """A row that a benchmark measures by itself: a peer, or what comes of several models.
+
+    It prints in its last line a JSON object of metrics, decodings and, where it trains, parameters
+    and the curve, as they are logged.
+
+    Attributes:
+        name: What it is called on the command line and in paths.
+        variant: What distinguishes it in its set.
+        script: The benchmark.
+        arguments: Its arguments.
+        data: What it reads.
+        seeds: The seeds.
+        decodings: Names of what it measures besides.
+        needs: The rows whose exports it takes, as arguments `NAME=EXPORT`.
+        cpu_minutes: About what one seed takes.
+    """
+
+    name: str
+    variant: str
+    script: Path
+    arguments: tuple[str, ...]
+    data: Data
+    seeds: tuple[int, ...] = (0,)
+    decodings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    cpu_minutes: float = 0
+    headline: bool = False
+    measured: str = ""
+
 
 @dataclasses.dataclass(frozen=True)
 class ResultSet:
@@ -115,7 +152,7 @@ class ResultSet:
     title: str
     metric: str
     label: str
-    rows: tuple[Row, ...]
+    rows: tuple[Row | Benchmark, ...]
     chosen: str
     scale: float = 1.0
     better: str = "max"
@@ -295,6 +332,14 @@ SETS = (
                 settings={"pooling": "last"},
                 cpu_minutes=5,
             ),
+            Benchmark(
+                "sst2-peer",
+                "stock Keras, two BiLSTM(64) without masks",
+                Path(sentiment.__file__),
+                ("peer",),
+                SST2,
+                cpu_minutes=8,
+            ),
         ),
         "Defaults, which were chosen on the slice of the training sentences that chooses the epoch "
         "too (`sst2_slice.py`).",
@@ -396,6 +441,14 @@ SETS = (
                 _with_vectors(CONLL2003),
                 cpu_minutes=6,
             ),
+            Benchmark(
+                "conll2003-peer",
+                "stock Keras, two BiLSTM(100)",
+                Path(ner.__file__),
+                ("peer",),
+                CONLL2003,
+                cpu_minutes=17,
+            ),
         ),
         "Defaults, chosen on testa, which chooses the epoch too.",
         scale=100,
@@ -494,6 +547,16 @@ SETS = (
             _ptb("lstm", decodings=LEARNING_ON),
             _ptb("gru", settings={"units": 447}),
             _ptb("elman", settings={"units": 787}),
+            Benchmark(
+                "ptb-mixtures",
+                "mix of the three and Kneser-Ney, order 5",
+                Path(language_model.__file__),
+                ("mixtures",),
+                PTB,
+                decodings=language_model.MIXTURES,
+                needs=("ptb-lstm", "ptb-gru", "ptb-elman"),
+                cpu_minutes=10,
+            ),
         ),
         "The LSTM's settings were chosen on valid; the other cells have the same, with as many "
         "units as make the parameters equal.",
@@ -687,7 +750,7 @@ SETS = (
 )
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Row | Benchmark]:
     """Gives all rows in the order of the table."""
     for one in SETS:
         yield from one.rows

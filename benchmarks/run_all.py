@@ -27,14 +27,16 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import results_page
 import results_table
 import training_run
 import yaml
-from results_table import Row
+from results_table import Benchmark, Row
 
 from rnnapps import folders
 
@@ -47,7 +49,7 @@ _DIGITS = 6
 class Seed(NamedTuple):
     """One training of a row."""
 
-    row: Row
+    row: Row | Benchmark
     seed: int
 
     @property
@@ -86,8 +88,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("rows", nargs="*", metavar="ROW[/SEED]", help="or `all`")
     parser.add_argument("--list", action="store_true", help="tell what is done, and what is not")
+    parser.add_argument("--write", action="store_true", help="write the page, after any runs")
     parser.add_argument("--runs", type=Path, default=Path("runs/results"), help="run folders")
-    parser.add_argument("--logs", type=Path, default=ROOT / "docs" / "results", help="the logs")
+    parser.add_argument(
+        "--logs", type=Path, default=ROOT / "docs" / "results", help="the logs, below the page"
+    )
     flags = parser.parse_args(argv)
     places = Places(flags.runs.resolve(), flags.logs.resolve())
     seeds = chosen(flags.rows or (["all"] if flags.list else []), parser)
@@ -96,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # the training stops with it
     left = [one.name for one in seeds if not done(one, places)]
+    if flags.write:
+        results_page.write(results_table.SETS, read_logs(places), places.logs.parent)
     if left:
         print(f"not done: {', '.join(left)}", file=sys.stderr)
     return 1 if left else 0
@@ -112,9 +119,8 @@ def chosen(names: Sequence[str], parser: argparse.ArgumentParser) -> list[Seed]:
     wanted = [one for one in every if {"all", one.row.name, one.name} & set(names)]
     with_needs: dict[str, Seed] = {}
     for one in wanted:
-        if one.row.starts_from:
-            needed = f"{one.row.starts_from[0]}/0"
-            with_needs.setdefault(needed, known[needed])
+        for needed in one.row.needs:
+            with_needs.setdefault(f"{needed}/0", known[f"{needed}/0"])
         with_needs.setdefault(one.name, one)
     return list(with_needs.values())
 
@@ -127,7 +133,7 @@ def done(one: Seed, places: Places) -> bool:
         return told == "done"
     print(f"{one.name}: about {one.row.cpu_minutes:g} CPU minutes", flush=True)
     try:
-        log = run(one, places)
+        log = (run if isinstance(one.row, Row) else benchmark)(one, places)
     except BlockingIOError:
         print(f"{one.name}: another process is at it", flush=True)
         return False
@@ -153,13 +159,26 @@ def state(one: Seed, places: Places) -> str:
     return f"no data: {', '.join(absent)}" if absent else "to do"
 
 
+def read_logs(places: Places) -> dict[str, list[dict[str, Any]]]:
+    """Reads the logs of all rows, but for those of rows that have changed since."""
+    logs: dict[str, list[dict[str, Any]]] = {}
+    for row in results_table.rows():
+        for one in (Seed(row, seed) for seed in row.seeds):
+            if places.log(one).exists():
+                if (told := state(one, places)) == "done":
+                    logs.setdefault(row.name, []).append(json.loads(places.log(one).read_text()))
+                else:
+                    print(f"{one.name}: left out: {told}", file=sys.stderr)
+    return logs
+
+
 def run(one: Seed, places: Places) -> dict[str, Any]:
     """Trains, measures, and returns the log."""
     row, out = one.row, places.run(one)
     settings = {**row.settings, "seed": one.seed}
     if row.starts_from:
         name, setting = row.starts_from
-        settings[setting] = places.runs / name / "0"
+        settings[setting] = before(name, places)
     commit = current_commit()
     given = (row.script, row.data.flags(places.runs), settings, out, Path(f"{out}-export"))
     trained = training_run.train(*given)
@@ -168,22 +187,65 @@ def run(one: Seed, places: Places) -> dict[str, Any]:
         name: {split: evaluate(row, trained.version, decoding, split) for split in decoding.splits}
         for name, decoding in row.decodings.items()
     }
-    log = {
-        "row": row.name,
-        "seed": one.seed,
-        "asked": asked(row),
+    found = {
         "config": yaml.safe_load((out / "config.yaml").read_text(encoding="utf-8")),
-        "metrics": rounded({split: metrics[split] for split in ("train", "dev", "test")}),
-        "decodings": rounded(measured),
+        "metrics": {split: metrics[split] for split in ("train", "dev", "test")},
+        "decodings": measured,
         "examples": metrics["examples"],
         "parameters": metrics["parameters"],
         "seconds": trained.took.seconds,
         "cpu_seconds": trained.took.cpu_seconds,
         "curve": curve(trained),
-        "data": {name: sha256(data_root() / name) for name in row.data.files},
+    }
+    return logged(one, places, found, commit, training_run.command_of(*given))
+
+
+def benchmark(one: Seed, places: Places) -> dict[str, Any]:
+    """Runs a benchmark that measures by itself, and returns the log."""
+    row = one.row
+    command = [sys.executable, str(row.script), *row.arguments, f"--seed={one.seed}"]
+    for needed in row.needs:
+        export = (before(needed, places) / "exported").read_text(encoding="utf-8").strip()
+        command.append(f"{needed}={export}")
+    commit, started, waited_for = (
+        current_commit(),
+        time.monotonic(),
+        training_run.children_seconds(),
+    )
+    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found = json.loads(told.strip().splitlines()[-1])
+    found |= {
+        "seconds": [round(time.monotonic() - started, 2)],
+        "cpu_seconds": [round(training_run.children_seconds() - waited_for, 2)],
+    }
+    return logged(one, places, found, commit, command)
+
+
+def before(name: str, places: Places) -> Path:
+    """Returns the run folder of a row that another needs.
+
+    Raises:
+        Absent: It has been removed, or is elsewhere.
+    """
+    folder = places.runs / name / "0"
+    if not (folder / "exported").exists():
+        raise Absent(f"{folder} is not there: remove the log of {name}/0 to train it again")
+    return folder
+
+
+def logged(
+    one: Seed, places: Places, found: dict[str, Any], commit: str, command: Sequence[str]
+) -> dict[str, Any]:
+    """Puts what was found beside what it was found with."""
+    log = {
+        "row": one.row.name,
+        "seed": one.seed,
+        "asked": asked(one.row),
+        **rounded(found),
+        "data": {name: sha256(data_root() / name) for name in one.row.data.files},
         "commit": commit,
         "command": f"python benchmarks/run_all.py {one.name}",
-        "training": shlex.join(["python", *training_run.command_of(*given)[1:]]),
+        "runs": shlex.join(["python", *command[1:]]),
         "machine": machine(),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in PACKAGES},
@@ -206,8 +268,15 @@ def evaluate(
     return json.loads(told.stdout.strip().splitlines()[-1])
 
 
-def asked(row: Row) -> dict[str, Any]:
+def asked(row: Row | Benchmark) -> dict[str, Any]:
     """Returns what a log must be of: the settings and measurements that a row asks for."""
+    if isinstance(row, Benchmark):
+        return {
+            "script": row.script.name,
+            "arguments": list(row.arguments),
+            "decodings": list(row.decodings),
+            "needs": list(row.needs),
+        }
     decodings = {
         name: [*decoding.flags, *decoding.splits] for name, decoding in row.decodings.items()
     }
@@ -222,10 +291,7 @@ def asked(row: Row) -> dict[str, Any]:
 
 def curve(trained: training_run.TrainingRun) -> dict[str, list[float]]:
     """Returns the course of a training by epoch: its seconds, what had been used up, metrics."""
-    columns = {
-        name: [rounded(float(epoch[name])) for epoch in trained.epochs]
-        for name in trained.epochs[0]
-    }
+    columns = {name: [float(epoch[name]) for epoch in trained.epochs] for name in trained.epochs[0]}
     return {
         "epoch": [int(epoch) + 1 for epoch in columns.pop("epoch")],
         "cpu_seconds": trained.took.epochs,
@@ -248,6 +314,8 @@ def rounded(value: Any) -> Any:
     """Rounds numbers, however deep they are."""
     if isinstance(value, dict):
         return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 

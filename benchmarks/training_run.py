@@ -126,7 +126,7 @@ def _took_file(out: Path) -> Path:
 
 def _run(command: Sequence[str], out: Path, took: Took, lock: IO) -> str:
     """Runs a training, keeping what it takes as it goes; returns what it printed."""
-    earlier, started, waited_for = sum(took.cpu_seconds), time.monotonic(), _children_seconds()
+    earlier, started, waited_for = sum(took.cpu_seconds), time.monotonic(), children_seconds()
     took.seconds.append(0.0)
     took.cpu_seconds.append(0.0)
 
@@ -149,13 +149,13 @@ def _run(command: Sequence[str], out: Path, took: Took, lock: IO) -> str:
         except BaseException:
             process.terminate()
             raise
-    note(_children_seconds() - waited_for)
+    note(children_seconds() - waited_for)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return printed
 
 
-def _children_seconds() -> float:
+def children_seconds() -> float:
     """Returns the CPU seconds of all processes that this one has waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
