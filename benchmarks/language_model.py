@@ -85,6 +85,15 @@ WIKITEXT2 = PTB | {
     "dropout": 0.2,
     "epochs": 6,
 }
+IMDB = PTB | {
+    "embedding_size": 256,
+    "units": 512,
+    "num_layers": 1,
+    "vocabulary_size": 20_000,
+    "embedding_dropout": 0.1,
+    "dropout": 0.2,
+    "epochs": 5,
+}
 SPEED_STEPS = 60
 # What `mixtures` measures of three models before the mixture of all.
 MIXTURES = (

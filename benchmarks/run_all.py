@@ -109,9 +109,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def chosen(names: Sequence[str], parser: argparse.ArgumentParser) -> list[Seed]:
-    """Finds what was named, headlines first and first seeds first, with what has to be before."""
-    every = [Seed(row, seed) for row in results_table.rows() for seed in row.seeds]
-    every.sort(key=lambda one: (not one.row.headline, one.seed))
+    """Finds what was named, with what has to be before.
+
+    First come the headlines of sets in which something must be reached, then the other headlines;
+    first seeds before others, and what takes little before what takes long.
+    """
+    ranked = [
+        ((not row.headline, one.must is None, seed, row.cpu_minutes), Seed(row, seed))
+        for one in results_table.SETS
+        for row in one.rows
+        for seed in row.seeds
+    ]
+    every = [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
     known = {one.name: one for one in every}
     for name in names:
         if name != "all" and not any(name in (one.row.name, one.name) for one in every):

@@ -35,11 +35,20 @@ with epy.lazy_imports():
     import numpy as np
     import tensorflow as tf
 
-    from rnnapps import serving
+    from rnnapps import folders, serving
+    from rnnapps.data import text
     from rnnapps.metrics import classification
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
 WITHOUT_MASKS = Path(__file__).with_name("without_masks.py")
+# Of which an encoder starts that reads one way, as a language model does.
+LANGUAGE_MODEL = {"embedding_size": 256, "units": 512}
+STARTED = LANGUAGE_MODEL | {
+    "affixes": False,
+    "bidirectional": False,
+    "learning_rate": 0.001,
+    "embedding_dropout": 0.5,
+}
 IMDB_PARTS = (("data", "train"), ("test_data", "test"))
 COLUMNS = (
     "| side | accuracy | macro F1 | log loss | parameters | seconds | seconds an epoch | epochs |"
@@ -142,6 +151,27 @@ def imdb_flags() -> list[str]:
     """The files of IMDB, as flags; a part of the training file becomes the dev split."""
     files = [f"--{name}={data_folder()}/imdb_{part}.tsv.gz" for name, part in IMDB_PARTS]
     return [*files, "--columns=id,stars,label,text"]
+
+
+def imdb_language_model_flags(folder: Path) -> list[str]:
+    """The words of IMDB's training reviews for a language model, as flags.
+
+    The file is written where it is not there yet: a review a line, words as the sentiment model
+    reads them, in an order drawn once, because those of a class stand together. The last tenth is
+    for dev and test.
+    """
+    words = folder / "imdb_words.txt"
+    if not words.exists():
+        with gzip.open(data_folder() / "imdb_train.tsv.gz", "rb") as file:
+            reviews = [line.rstrip(b"\n").split(b"\t")[3] for line in file]
+        np.random.default_rng(0).shuffle(reviews)
+        folder.mkdir(parents=True, exist_ok=True)
+        with folders.replacing(words) as beside, beside.open("wb") as file:
+            for start in range(0, len(reviews), 1000):
+                tokens = text.words(text.normalise(tf.constant(reviews[start : start + 1000])))
+                lines = tf.strings.reduce_join(tokens, axis=-1, separator=" ").numpy()
+                file.writelines(line + b"\n" for line in lines)
+    return [f"--data={words}", "--splits=90/5/5"]
 
 
 def pipeline(data: list[str], folder: Path, export: Path, seed: int) -> str:

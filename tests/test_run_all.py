@@ -220,6 +220,8 @@ def test_what_comes_of_several_models_trains_them_before(table, tmp_path, capfd)
 def test_the_command_line_takes_what_a_row_asks_for(row, tmp_path, monkeypatch):
     monkeypatch.setenv("RNNAPPS_DATA", str(tmp_path))
     monkeypatch.setattr(sentiment, "kept_slice", lambda folder: (folder, folder))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "imdb_words.txt").touch()
     task = TASKS["sentiment" if row.script == sentiment.WITHOUT_MASKS else row.script.stem]
     assert row.script.exists() and row.data.files
     settings = [f"--{name}={value}" for name, value in row.settings.items()]
