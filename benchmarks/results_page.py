@@ -18,22 +18,21 @@ Logs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 INTRODUCTION = """# Results
 
-What the pipelines reach on public data, beside what others have published. Small models, trained
-from scratch on {machines} without a GPU; nothing is pretrained unless it is said. Where a row has
-several seeds there stand the mean, and the smallest and largest. Nothing was chosen on what is
-reported; how each setting was chosen stands below.
+What the pipelines reach on public data, beside what others have published: small models, trained
+from scratch without a GPU. Nothing is pretrained unless it is said, and nothing was chosen on what
+is reported. Of several seeds there stand the mean, and the smallest and largest.
 
 {summary}
 
-One cell says nothing without the others: published figures differ in splits, tokens and letters,
-which each section below tells. *Not run* is what has no log yet.
+\\* from memory, not seen in its source. Published figures differ in splits, tokens and letter case:
+each section below tells how, and how our settings were chosen. *Not run* is what has no log yet.
 
-`python benchmarks/run_all.py ROW` trains a row again (`RNNAPPS_DATA` names the folder of the data,
-which is not part of this repository), and `python benchmarks/run_all.py --write` writes this page
-from the logs in `docs/results`, one for each row and seed: settings, metrics, seconds, hashes of
-the data, commit, command, versions, and every epoch. CPU minutes are those of all cores together,
-from the start of the process to the export; they count, because other work on the machine lengthens
-the others.
+`python benchmarks/run_all.py ROW` trains a row again, where `RNNAPPS_DATA` names the folder of the
+data, which is not part of this repository. `python benchmarks/run_all.py --write` writes this page
+and `results.json` from the logs in `results/`, one for each row and seed: settings, metrics,
+seconds, hashes of the data, commit, command, versions, and every epoch. CPU minutes are those of
+all cores together, from the start of the process to the export; minutes are longer where the
+machine had other work. Trained on {machines}.
 """
 
 
@@ -90,7 +89,7 @@ def page(sets: Sequence[ResultSet], logs: Logs, drawn: Mapping[str, str]) -> str
     if "quality" in drawn:
         parts.append(
             "## Quality against seconds\n\nThe dev split after each epoch, against the CPU seconds "
-            "since the start; beside ours a stock Keras model, where one was run.\n\n"
+            "since the\nstart; beside ours a stock Keras model, where one was run.\n\n"
             f"![Dev metrics against CPU seconds](results/{drawn['quality']})\n"
         )
     parts += [section(one, logs, drawn) for one in sets]

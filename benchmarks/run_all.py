@@ -185,6 +185,8 @@ def run(one: Seed, places: Places) -> dict[str, Any]:
     """Trains, measures, and returns the log."""
     row, out = one.row, places.run(one)
     settings = {**row.settings, "seed": one.seed}
+    if row.own_splits:
+        settings["split_seed"] = one.seed
     if row.starts_from:
         name, setting = row.starts_from
         settings[setting] = before(name, places)
@@ -293,6 +295,7 @@ def asked(row: Row | Benchmark) -> dict[str, Any]:
     return {
         "script": row.script.name,
         "settings": dict(row.settings),
+        "own_splits": row.own_splits,
         "decodings": decodings,
         "starts_from": start,
     }

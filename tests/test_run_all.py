@@ -73,6 +73,7 @@ def table(tmp_path, monkeypatch):
         data,
         {"deaths": 0},
         seeds=(0, 1),
+        own_splits=True,
         decodings={"greedy": Decoding(("--beam=$RNNAPPS_DATA",))},
         headline=True,
     )
@@ -124,6 +125,7 @@ def test_what_is_done_is_logged_and_not_done_again(table, tmp_path, capsys):
     assert written["cpu_seconds"][0] > 0
     assert written["config"]["data"] == "$RNNAPPS_DATA/there.txt"
     assert written["config"]["out"] == "runs/results/small/1"
+    assert written["config"]["seed"] == written["config"]["split_seed"] == "1"
     assert str(tmp_path) not in json.dumps(written)
     assert list(written["data"].values()) == [run_all.sha256(tmp_path / "there.txt")]
     before = (tmp_path / "runs" / "small" / "1" / "history.csv").read_text()
