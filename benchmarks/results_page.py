@@ -287,7 +287,7 @@ def is_peer(row: Row) -> bool:
 def course(one: ResultSet, curve: Mapping[str, Sequence[float]]) -> "figure.Figure":
     """Draws the course of one run by epoch."""
     monitor = monitored(one, curve)
-    panels = [["loss"], [f"val_{monitor}"], ["gradient_norm"]]
+    panels = [["loss"], *([f"val_{name}"] for name in dict.fromkeys((monitor, one.metric)))]
     mode = "min" if monitor in ("log_loss", "perplexity") else "max"
     return curves.curves(curve, panels, monitor, mode)
 
