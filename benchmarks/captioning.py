@@ -29,6 +29,13 @@ import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "captioning.py"
 ENCODER = "weights/efficientnet_lite0_imagenet.keras"
+PARTS = ("train", "dev", "test")
+FILES = (
+    "Flickr8k.token.txt.gz",
+    *(f"flickr8k_160px_{part}.zip" for part in PARTS),
+    *(f"Flickr_8k.{part}Images.txt" for part in PARTS),
+    ENCODER,
+)
 ONE_VECTOR = {"attention": "none"}
 SHOWN = ("bleu1", "bleu2", "bleu3", "bleu4", "cider", "chrf", "distinct", "novel")
 SPEED_IMAGES = 256
@@ -141,9 +148,9 @@ def data_folder() -> Path:
 
 def data_flags() -> list[str]:
     """The files of Flickr8k and the frozen network, as flags."""
-    folder, parts = data_folder(), ("train", "dev", "test")
-    zips = ",".join(f"{folder}/flickr8k_160px_{part}.zip" for part in parts)
-    lists = [f"--{part}_images={folder}/Flickr_8k.{part}Images.txt" for part in parts]
+    folder = data_folder()
+    zips = ",".join(f"{folder}/flickr8k_160px_{part}.zip" for part in PARTS)
+    lists = [f"--{part}_images={folder}/Flickr_8k.{part}Images.txt" for part in PARTS]
     return [
         f"--data={folder}/Flickr8k.token.txt.gz",
         f"--images={zips}",

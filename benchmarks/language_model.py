@@ -2,6 +2,7 @@
 
     RNNAPPS_DATA=DIR python benchmarks/language_model.py ptb [--seed 0] [--epochs 14]
     RNNAPPS_DATA=DIR python benchmarks/language_model.py shakespeare [--seed 0] [--epochs 12]
+    RNNAPPS_DATA=DIR python benchmarks/language_model.py mixtures NAME=DIR/VERSION …
     RNNAPPS_DATA=DIR python benchmarks/language_model.py speed [--seed 0]
     RNNAPPS_DATA=DIR python benchmarks/language_model.py sampling --export DIR/VERSION
 
@@ -10,7 +11,8 @@ test, with the ends of lines; the valid split chooses the epoch. Beside it stand
 modified Kneser-Ney model of order 5, the mixture of both with the weight that is best on valid,
 and the model that goes on learning from the test text (dynamic evaluation). `shakespeare` trains a
 character model on the first 90% of tiny shakespeare, of which the last part chooses the epoch, and
-reports nats a character on the last 10%.
+reports nats a character on the last 10%. `mixtures` mixes several exports of the first, and
+Kneser-Ney.
 
 `speed` trains both models without dropout for some steps, and stock Keras' layers of the same sizes
 on the same windows, each in a process of its own, three times by turns. The median step of a turn
@@ -25,16 +27,25 @@ loop that calls `predict` for each character of one prompt.
 
 import argparse
 import gzip
+import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import training_run
+from etils import epy
+
+with epy.lazy_imports():
+    from rnnapps import export
+    from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
+    from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "language_model.py"
 PTB = {
@@ -64,12 +75,38 @@ SHAKESPEARE = {
     "learning_rate": 0.002,
     "weight_average": 0.999,
 }
+# Of a size that takes about an hour on 2 cores.
+SHAKESPEARE_HOUR = SHAKESPEARE | {"num_layers": 2, "dropout": 0.5, "epochs": 30}
+WIKITEXT2 = PTB | {
+    "embedding_size": 200,
+    "units": 512,
+    "num_layers": 1,
+    "embedding_dropout": 0.1,
+    "dropout": 0.2,
+    "epochs": 6,
+}
+IMDB = PTB | {
+    "embedding_size": 256,
+    "units": 512,
+    "num_layers": 1,
+    "vocabulary_size": 20_000,
+    "embedding_dropout": 0.1,
+    "dropout": 0.2,
+    "epochs": 5,
+}
 SPEED_STEPS = 60
+# What `mixtures` measures of three models before the mixture of all.
+MIXTURES = (
+    "Kneser-Ney of order 5 alone",
+    "LSTM and Kneser-Ney",
+    "mix of the three",
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["ptb", "shakespeare", "speed", "sampling"])
+    parser.add_argument("what", choices=[*COMMANDS])
+    parser.add_argument("exports", nargs="*", metavar="NAME=EXPORT", help="for `mixtures`")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--out", type=Path, help="the run folder, to be taken up where it stands")
@@ -85,42 +122,71 @@ def main() -> None:
         flags.out = flags.out or Path(folder) / "run"
         if flags.what != "sampling":
             flags.export = flags.export or Path(folder) / "export"
-        {"ptb": ptb, "shakespeare": shakespeare, "speed": speed, "sampling": sampling}[flags.what](
-            flags
-        )
+        COMMANDS[flags.what](flags)
 
 
 def ptb(flags: argparse.Namespace) -> None:
     """Prints the perplexities on test of all models."""
-    from rnnapps import export
-    from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
-    from rnnapps.tasks.language_model import LanguageModel
-
-    data = [f"--data={file('ptb.train')}", f"--dev_data={file('ptb.valid')}"]
-    data.append(f"--test_data={file('ptb.test')}")
-    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data, flags)
+    metrics, version = train(PTB | {"epochs": flags.epochs or 14}, data_flags("ptb"), flags)
     print("| model | test perplexity |\n|---|---|")
     print(f"| recurrent | {metrics['test']['perplexity']:.2f} |", flush=True)
-    sentences = {part: read_sentences(f"ptb.{part}") for part in ("train", "valid", "test")}
-    ngrams = KneserNey(sentences["train"], order=5)
-    counted = {
-        part: np.concatenate([ngrams.log_probabilities(sentence) for sentence in sentences[part]])
-        for part in ("valid", "test")
-    }
-    print(f"| Kneser-Ney, order 5 | {np.exp(-counted['test'].mean()):.2f} |", flush=True)
-    task, model = export.read(LanguageModel, version)
-    splits = task.load()
-    learnt = {
-        part: -task.token_nats(model, splits[split])
-        for part, split in (("valid", "dev"), ("test", "test"))
-    }
-    weights = mixture_weights([learnt["valid"], counted["valid"]])
-    mixed = mixture_log_probabilities([learnt["test"], counted["test"]], weights)
-    share = f"{weights[0]:.2f} of the recurrent one"
-    print(f"| mixture of both, {share} | {np.exp(-mixed.mean()):.2f} |", flush=True)
+    for name, found in mixtures({"recurrent": version}).items():
+        told = ", ".join(f"{weight:.2f}" for weight in found["weights"])
+        print(f"| {name} ({told}) | {found['test']['perplexity']:.2f} |", flush=True)
     dynamic, model = export.read(LanguageModel, version, dynamic_rate=0.3)
-    nats = dynamic.token_nats(model, splits["test"])
+    nats = dynamic.token_nats(model, dynamic.load()["test"])
     print(f"| recurrent, learning on | {np.exp(nats.mean()):.2f} |", flush=True)
+
+
+def print_mixtures(flags: argparse.Namespace) -> None:
+    """Prints what mixtures of the exports given come to, as JSON."""
+    exports = dict(one.split("=", 1) for one in flags.exports)
+    found = list(mixtures({name: Path(place) for name, place in exports.items()}).values())
+    named = dict(zip(MIXTURES, found[:-1], strict=True))
+    print(json.dumps({"metrics": found[-1], "decodings": named}))
+
+
+def mixtures(exports: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
+    """Measures n-grams of the Penn Treebank, and mixtures of them with exported models.
+
+    Args:
+        exports: Exported models by name.
+
+    Returns:
+        For the n-grams, the first model with them, all models and all with the n-grams: the weights
+        that are best on valid, in this order, and the metrics on `dev` and `test`.
+    """
+    parts = {"dev": "valid", "test": "test"}
+    ngrams = KneserNey(read_sentences("ptb.train"), order=5)
+    counted = {
+        split: np.concatenate(
+            [ngrams.log_probabilities(sentence) for sentence in read_sentences(f"ptb.{part}")]
+        )
+        for split, part in parts.items()
+    }
+    learnt = {}
+    for name, version in exports.items():
+        task, model = export.read(LanguageModel, version)
+        splits = task.load()
+        learnt[name] = {split: -task.token_nats(model, splits[split]) for split in parts}
+    first, every = next(iter(exports)), " and ".join(exports)
+    mixed = {
+        "Kneser-Ney, order 5": [counted],
+        f"{first} and Kneser-Ney": [learnt[first], counted],
+    }
+    if len(exports) > 1:
+        mixed |= {every: [*learnt.values()], f"{every} and Kneser-Ney": [*learnt.values(), counted]}
+    return {name: mixture(models) for name, models in mixed.items()}
+
+
+def mixture(models: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+    """Mixes models, of which the log-probabilities of all tokens are given by split."""
+    weights = mixture_weights([model["dev"] for model in models])
+    found = {"weights": [round(float(weight), 3) for weight in weights]}
+    for split in ("dev", "test"):
+        mixed = mixture_log_probabilities([model[split] for model in models], weights)
+        found[split] = {"perplexity": float(np.exp(-mixed.mean()))}
+    return found
 
 
 def shakespeare(flags: argparse.Namespace) -> None:
@@ -161,7 +227,6 @@ def measure_speed(name: str, side: str, seed: int) -> float:
     import tensorflow as tf
 
     from rnnapps.learner import Learner
-    from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
     settings, data = (
         (PTB, file("ptb.train")) if name == "ptb" else (SHAKESPEARE, file("tinyshakespeare"))
@@ -238,9 +303,6 @@ def sampling(flags: argparse.Namespace) -> None:
     """Prints characters a second of the export, and of the loop over `predict`."""
     import tensorflow as tf
 
-    from rnnapps import export
-    from rnnapps.tasks.language_model import LanguageModel
-
     task, model = export.read(LanguageModel, flags.export)
     generate = tf.saved_model.load(flags.export).signatures["generate"]
     length, rates = 200, {}
@@ -276,6 +338,12 @@ def sampling(flags: argparse.Namespace) -> None:
     )
 
 
+def data_flags(corpus: str) -> list[str]:
+    """The three files of a corpus, as flags."""
+    names = {"data": "train", "dev_data": "valid", "test_data": "test"}
+    return [f"--{flag}={file(f'{corpus}.{name}')}" for flag, name in names.items()]
+
+
 def file(name: str) -> str:
     """A file of the real data."""
     return str(Path(os.environ["RNNAPPS_DATA"]) / "lm" / f"{name}.txt.gz")
@@ -286,6 +354,14 @@ def read_sentences(name: str) -> list[list[str]]:
     with gzip.open(file(name), "rt", encoding="utf-8") as handle:
         return [line.split() for line in handle]
 
+
+COMMANDS = {
+    "ptb": ptb,
+    "shakespeare": shakespeare,
+    "mixtures": print_mixtures,
+    "speed": speed,
+    "sampling": sampling,
+}
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,8 @@
 F1 on testb; testa chooses the epoch, and nothing else is chosen. The peer in the same run is the
 usual Keras tagger: `Embedding`, two bidirectional LSTMs of 100 units, `TimeDistributed(Dense)`,
 padded to 128 tokens; its epoch is chosen in the same way. `same sizes` is ours with its layers and
-batch size, for the seconds. Then the export answers testb as raw text on one core.
+batch size, for the seconds. Then the export answers testb as raw text on one core. `peer` trains
+the peer alone.
 
 `pos` tags parts of speech, the second column of the same files; beside it stands the most frequent
 tag of each word. `crf` needs no data: seconds of the CRF against the length of the sequences.
@@ -17,6 +18,7 @@ tag of each word. `crf` needs no data: seconds of the CRF against the length of 
 """
 
 import argparse
+import json
 import os
 import platform
 import subprocess
@@ -24,11 +26,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "ner.py"
 PEER_LENGTH = 128
+PARTS_OF_SPEECH = {"tag_column": 1, "scheme": "none"}
 SAME_SIZES = {
     "num_layers": 2,
     "units": 100,
@@ -45,7 +49,7 @@ SAME_SIZES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["conll2003", "pos", "crf"])
+    parser.add_argument("what", choices=["conll2003", "peer", "pos", "crf"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peer_epochs", type=int, default=6, help="0 leaves the peer out")
     parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
@@ -58,6 +62,8 @@ def main() -> None:
     )
     if flags.what == "crf":
         return crf()
+    if flags.what == "peer":
+        return print(json.dumps(stock_keras(flags.seed, flags.peer_epochs)))
     with tempfile.TemporaryDirectory() as folder:
         export = flags.export or Path(folder) / "export"
         (conll2003 if flags.what == "conll2003" else pos)(Path(folder), export, flags)
@@ -72,7 +78,21 @@ def conll2003(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     same = folder / "same", folder / "same_export"
     print(pipeline("same sizes", *same, flags.seed, SAME_SIZES))
     if flags.peer_epochs:
-        print(stock_keras(flags.seed, flags.peer_epochs), flush=True)
+        started = time.monotonic()
+        found = stock_keras(flags.seed, flags.peer_epochs)
+        seconds = found["curve"]["seconds"]
+        rates = [found["examples"]["train"] / taken for taken in seconds[1:] or seconds]
+        print(
+            row(
+                "stock Keras",
+                found["metrics"]["test"],
+                found["parameters"],
+                time.monotonic() - started,
+                len(seconds),
+                sum(rates) / len(rates),
+            ),
+            flush=True,
+        )
     command = [sys.executable, __file__, "conll2003", f"--serve={export / '1'}"]
     # One core, before TensorFlow counts them.
     subprocess.run(command, check=True, preexec_fn=lambda: os.sched_setaffinity(0, {0}))
@@ -87,8 +107,7 @@ def pos(folder: Path, export: Path, flags: argparse.Namespace) -> None:
     baseline = MajorityTagger(train)
     found = accuracy([tags for _, tags in test], [baseline.tag(tokens) for tokens, _ in test])
     print(f"most frequent tag of each word: accuracy {100 * found:.2f}", flush=True)
-    settings = {"tag_column": 1, "scheme": "none"}
-    done = train_pipeline(folder / "run", export, flags.seed, settings)
+    done = train_pipeline(folder / "run", export, flags.seed, PARTS_OF_SPEECH)
     print(
         f"rnnapps: accuracy {100 * done.metrics['test']['accuracy']:.2f}, {done.seconds:.0f} s, "
         f"{len(done.epochs)} epochs"
@@ -153,19 +172,16 @@ def pipeline(side: str, run: Path, export: Path, seed: int, settings: dict) -> s
 
 def train_pipeline(run: Path, export: Path, seed: int, settings: dict) -> training_run.TrainingRun:
     """Trains on CoNLL-2003 with the command line."""
-    data = [f"--data={files()['train']}"]
-    data += [f"--{part}_data={files()[part]}" for part in ("dev", "test")]
-    return training_run.train(SCRIPT, data, {"seed": seed, **settings}, run, export)
+    return training_run.train(SCRIPT, data_flags(), {"seed": seed, **settings}, run, export)
 
 
-def stock_keras(seed: int, epochs: int) -> str:
-    """Trains the peer and keeps the epoch that is best on testa; returns a row."""
+def stock_keras(seed: int, epochs: int) -> dict[str, Any]:
+    """Trains the peer and keeps the epoch that is best on testa; returns a log's parts."""
     import keras
     import numpy as np
 
     from rnnapps.metrics.entities import scores
 
-    started = time.monotonic()
     keras.utils.set_random_seed(seed)
     train, dev, test = (read(file) for file in files().values())
     words = sorted({token.lower() for tokens, _ in train for token in tokens})
@@ -202,16 +218,25 @@ def stock_keras(seed: int, epochs: int) -> str:
         ]
         return scores([tags for _, tags in sentences], found)
 
-    best, measured, rates = -1.0, {}, []
-    for _ in range(epochs):
-        epoch_started = time.monotonic()
+    best, measured = {"f1": -1.0}, {}
+    curve = {name: [] for name in ("epoch", "seconds", "cpu_seconds", "val_f1")}
+    for epoch in range(epochs):
+        started = time.monotonic()
         model.fit(inputs, targets, batch_size=32, verbose=0)
-        rates.append(len(train) / (time.monotonic() - epoch_started))
-        f1 = measure("dev", dev)["f1"]
-        if f1 > best:
-            best, measured = f1, measure("test", test)
-    seconds, rate = time.monotonic() - started, float(np.mean(rates[1:] or rates))
-    return row("stock Keras", measured, model.count_params(), seconds, epochs, rate)
+        curve["epoch"].append(epoch + 1)
+        curve["seconds"].append(time.monotonic() - started)
+        of_dev = measure("dev", dev)
+        curve["val_f1"].append(of_dev["f1"])
+        curve["cpu_seconds"].append(time.process_time())
+        if of_dev["f1"] > best["f1"]:
+            best, measured = of_dev, measure("test", test)
+    return {
+        "metrics": {"dev": best, "test": measured},
+        "decodings": {},
+        "examples": {"train": len(train)},
+        "parameters": model.count_params(),
+        "curve": curve,
+    }
 
 
 def serve(export: Path, sentences: list) -> None:
@@ -240,11 +265,27 @@ def serve(export: Path, sentences: list) -> None:
     )
 
 
-def files() -> dict[str, str]:
-    """The three files of CoNLL-2003."""
-    data = Path(os.environ["RNNAPPS_DATA"]) / "ner"
+def data_root() -> Path:
+    return Path(os.environ["RNNAPPS_DATA"])
+
+
+def files(corpus: str = "conll2003.eng") -> dict[str, str]:
+    """The three files of CoNLL-2003, or of another shared task that names them in the same way."""
+    data = data_root() / "ner"
     names = {"train": "train", "dev": "testa", "test": "testb"}
-    return {part: str(data / f"conll2003.eng.{name}.gz") for part, name in names.items()}
+    return {part: str(data / f"{corpus}.{name}.gz") for part, name in names.items()}
+
+
+def data_flags(corpus: str = "conll2003.eng") -> list[str]:
+    """The same files, as flags."""
+    names = {"train": "data", "dev": "dev_data", "test": "test_data"}
+    return [f"--{names[part]}={file}" for part, file in files(corpus).items()]
+
+
+def wnut17_flags() -> list[str]:
+    """WNUT17, as flags: its dev file is for the test, and a part of train becomes the dev split."""
+    folder = data_root() / "ner"
+    return [f"--data={folder}/wnut17.train.conll.gz", f"--test_data={folder}/wnut17.dev.conll.gz"]
 
 
 def read(file: str, tag_column: int = -1) -> list[tuple[list[str], list[str]]]:

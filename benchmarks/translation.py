@@ -44,6 +44,7 @@ PEER = {
 }
 PEER_TOKENS_A_SECOND, PEER_DECODING_SECONDS = 6_400, 24
 SPEED_STEPS = 100
+TATOEBA = {side: f"tatoeba_eng-ita.v2021-08-07.{side}.gz" for side in ("eng", "ita")}
 FIXED_VECTOR = {"attention": "none"}
 REVERSED = {"attention": "none", "bidirectional": "false", "reverse_source": "true"}
 
@@ -276,17 +277,23 @@ def python_loop(task, model, beam: int):
     return translate
 
 
-def data_flags() -> list[str]:
-    """The files of Multi30k, as flags."""
+def data_flags(source: str = "en", target: str = "de") -> list[str]:
+    """The files of Multi30k in two of its languages, as flags."""
     folder = Path(os.environ["RNNAPPS_DATA"]) / "translation"
     return [
-        f"--{split}={folder}/multi30k.{name}.en.gz,{folder}/multi30k.{name}.de.gz"
+        f"--{split}=" + ",".join(f"{folder}/multi30k.{name}.{side}.gz" for side in (source, target))
         for split, name in (
             ("data", "train"),
             ("dev_data", "val"),
             ("test_data", "test_2016_flickr"),
         )
     ]
+
+
+def tatoeba_flags() -> list[str]:
+    """The two files of Tatoeba, as flags; the splits are drawn by the English sentence."""
+    folder = Path(os.environ["RNNAPPS_DATA"]) / "translation"
+    return [f"--data={','.join(f'{folder}/{name}' for name in TATOEBA.values())}"]
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ with epy.lazy_imports():
     from rnnapps.data.formats import labelled
     from rnnapps.figures import confusion
     from rnnapps.metrics import classification
+    from rnnapps.tasks import encoder_start
 
 log = logging.getLogger("rnnapps")
 
@@ -85,6 +86,11 @@ class SentimentConfig(TrainingConfig, SentimentData):
     """The share of state values dropped in the recurrence, the same at each time step."""
     label_smoothing: Share = 0.1
     """The share of the target probability that is spread evenly over all classes."""
+    encoder_from: str | None = None
+    """The run folder of a language model whose known tokens, vectors and recurrent weights the
+    encoder starts from (Dai & Le 2015); it has the same `embedding_size`, `cell`, `units` and
+    `num_layers`, and was trained on texts of the same `tokens`, with blanks between words. It goes
+    without `affixes`; what reads backwards, beside a single layer, starts anew."""
 
 
 class Sentiment(Task):
@@ -101,6 +107,7 @@ class Sentiment(Task):
     config: SentimentConfig
     labels: "labels.Labels | None" = None
     vocabulary: "text.Vocabulary"
+    _start: "encoder_start.EncoderStart | None" = None
 
     def check(self, splits: Splits) -> None:
         counts = {
@@ -134,7 +141,11 @@ class Sentiment(Task):
             text.count_tokens(self._tokens(batch["text"]), words, lengths)
         self.labels = labels.Labels(sorted(classes))
         known = text.add_affixes(words) if self._has_affixes() else words
-        self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
+        if config.encoder_from:
+            self._start = self._read_start()
+            self.vocabulary = self._start.vocabulary
+        else:
+            self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
         max_length = config.max_length
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
@@ -144,11 +155,28 @@ class Sentiment(Task):
             "%s training texts of %d classes; %s of %s different %s known; %s",
             f"{classes.total():,}",
             len(classes),
-            f"{len(self.vocabulary) - 2:,}",
+            f"{len(known.keys() & set(self.vocabulary.tokens)):,}",
             f"{len(known):,}",
             self._known_kind(),
             self.plan,
         )
+
+    def _read_start(self) -> "encoder_start.EncoderStart":
+        config = self.config
+        if self._has_affixes():
+            raise UserError(
+                "a language model has no vectors of affixes. Received: "
+                f"encoder_from={config.encoder_from}, affixes=True"
+            )
+        if config.bidirectional and config.num_layers > 1:
+            raise UserError(
+                "upper layers that read both ways do not fit those of a language model. Received: "
+                f"encoder_from={config.encoder_from}, num_layers={config.num_layers}, "
+                "bidirectional=True"
+            )
+        names = ("cell", "units", "num_layers", "embedding_size")
+        sizes = {name: getattr(config, name) for name in names}
+        return encoder_start.read_start(config.encoder_from, config.tokens, sizes)
 
     def state(self) -> Mapping[str, bytes]:
         return {
@@ -197,6 +225,8 @@ class Sentiment(Task):
             dropout=config.dropout,
         )
         model.build((None, None, None) if self._has_affixes() else (None, None))
+        if self._start:
+            self._start.give(model.encoder)
         return model
 
     def objective(self) -> Objective:

@@ -12,6 +12,7 @@ from rnnapps import training
 from rnnapps.data.datasets.sample_reviews import grammar
 from rnnapps.data.sources import from_lists
 from rnnapps.errors import UserError
+from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
 
 
@@ -54,6 +55,63 @@ def test_state_brings_the_task_back(adapted, tmp_path):
     for example in examples["test"]:
         for one, same in zip(task.encode(example), other.encode(example), strict=True):
             assert one.numpy().tolist() == same.numpy().tolist()
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory):
+    """Makes language models of words, and the folders of their runs."""
+
+    @functools.cache
+    def make(num_layers):
+        texts = from_lists({"text": [f"a bad , bad film {i}" for i in range(40)]}, key="text")
+        sizes = {"cell": "gru", "units": 3, "num_layers": num_layers, "embedding_size": 5}
+        task = LanguageModel(LanguageModelConfig(level="word", context="lines", **sizes))
+        task.adapt(texts["train"])
+        run, model = training.Run(tmp_path_factory.mktemp("lm") / "run"), task.build()
+        run.start(task)
+        model.save_weights(run.best_weights)
+        run.metrics.write_text("{}")
+        return task, model, run, sizes
+
+    return make
+
+
+@pytest.mark.parametrize(("num_layers", "bidirectional"), [(1, True), (2, False)])
+def test_an_encoder_starts_where_a_language_model_ended(
+    adapted, language_model, num_layers, bidirectional, tmp_path
+):
+    before, model, run, sizes = language_model(num_layers)
+    config = SentimentConfig(
+        encoder_from=str(run.path), affixes=False, bidirectional=bidirectional, **sizes
+    )
+    task = Sentiment(config)
+    task.adapt(adapted[1]["train"])
+    built = task.build()
+    ids = before.vocabulary.ids(tf.constant([["bad", "film", "unheard", "a"]]))
+    expected, _ = model.decoder.encoder(ids, training=False)
+    found, _ = built.encoder(task._padded_ids(tf.constant(["Bad film unheard a"])), training=False)
+    np.testing.assert_allclose(found[..., : sizes["units"]], expected, rtol=1e-5, atol=1e-6)
+    # What is kept of the run needs the language model no more.
+    for name, content in task.state().items():
+        (tmp_path / name).write_bytes(content)
+    other = Sentiment(dataclasses.replace(task.config, encoder_from="nowhere"))
+    other.restore(tmp_path)
+    other.build().set_weights(built.get_weights())
+
+
+def test_a_start_of_another_kind_or_size_is_refused(adapted, language_model, tmp_path):
+    _, _, run, sizes = language_model(2)
+    right = {"encoder_from": str(run.path), "affixes": False, "bidirectional": False, **sizes}
+    for wrong, told in (
+        ({"encoder_from": str(tmp_path)}, "not the folder of a trained language model"),
+        ({"affixes": True}, "no vectors of affixes"),
+        ({"bidirectional": True}, "num_layers=2, bidirectional=True"),
+        ({"units": 7, "cell": "lstm"}, "cell gru there and lstm here, units 3 there and 7 here"),
+        ({"tokens": "characters"}, "level word there and char here"),
+    ):
+        task = Sentiment(SentimentConfig(**right | wrong))
+        with pytest.raises(UserError, match=told):
+            task.adapt(adapted[1]["train"])
 
 
 def test_training_batches_hold_every_example_once_in_few_shapes(adapted):
