@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import textwrap
 import types
 import typing
@@ -24,7 +23,7 @@ import jsonargparse
 from etils import epy
 from jsonargparse.typing import PositiveInt
 
-from rnnapps import folders
+from rnnapps import folders, greetings
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import from_mapping, meanings
 from rnnapps.tasks.task import Task
@@ -64,7 +63,7 @@ def main(
             parsed = _parser(task_class).parse_args(argv or ["train"])
             flags = parsed[parsed.subcommand]
             flags.given = {flag[2:].partition("=")[0] for flag in argv if flag.startswith("--")}
-            _import_tensorflow()
+            greetings.import_tensorflow()
             result = commands[parsed.subcommand](task_class, flags)
             if not argv and result is not None:
                 _answer(task_class, result, examples)
@@ -328,28 +327,6 @@ def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
 def _batches(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
     while batch := list(itertools.islice(items, size)):
         yield batch
-
-
-def _import_tensorflow() -> None:
-    """Imports TensorFlow without its greetings on standard error, which no log level silences."""
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ or "tensorflow" in sys.modules:
-        return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as greetings:
-        os.dup2(greetings.fileno(), 2)
-        try:
-            import tensorflow
-
-            tensorflow.config.list_physical_devices("GPU")  # has greetings of its own
-        except BaseException:
-            greetings.seek(0)
-            os.write(kept, greetings.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 class _ToStandardError(logging.Handler):

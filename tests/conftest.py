@@ -17,6 +17,12 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--screenshots", type=Path, help="a folder for pictures of the demo, as a visitor sees it"
+    )
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Makes weights and dropout the same in every run of a test."""

@@ -12,6 +12,7 @@ import rnnapps
 PACKAGE = Path(rnnapps.__file__).parent
 RANKS = {
     "cli": 5,
+    "demo": 5,
     "training": 4,
     "tuning": 4,
     "processes": 4,
@@ -35,6 +36,7 @@ RANKS = {
     "progress": 1,
     "oracles": 1,
     "folders": 1,
+    "greetings": 1,
     "errors": 0,
 }
 NEIGHBOURS = {

@@ -29,6 +29,16 @@ _TOKEN = (
 )
 
 
+def labels(pieces: Iterable[str]) -> list[str]:
+    """Returns what a picture shows at each piece of a text: it without its blank, or that it ends.
+
+    Example:
+    >>> labels(["\u2581a", "b", "\u2581", ""])
+    ['a', 'b', '\u2581', '(end)']
+    """
+    return [piece.strip(BLANK) or piece or "(end)" for piece in pieces]
+
+
 def normalise(text: tf.Tensor, lowercase: bool = False) -> tf.Tensor:
     r"""Repairs encoding and white space; quotation marks and all other characters stay.
 

@@ -1,12 +1,13 @@
 """A text in the colours of a unit that reads it (Karpathy, Johnson & Fei-Fei 2015)."""
 
 import html
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize, to_hex
+from matplotlib.colors import Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -55,12 +56,17 @@ def coloured_text(text: str, values: np.ndarray, label: str = "value of the unit
     return figure
 
 
-def coloured_html(text: str, values: np.ndarray) -> str:
+def coloured_html(
+    text: str, values: np.ndarray, least_scale: float = 0.0, colours: str = _MAP
+) -> str:
     """Writes what `coloured_text` draws as a piece of HTML that stands for itself.
 
     Args:
         text: the text.
         values: float array `[characters]`.
+        least_scale: the smallest value at the end of the scale, so that where all values are
+            small, all colours are pale. Default: 0, so that the largest has the strongest.
+        colours: matplotlib's name of the colours, from below 0 to above. Default: `"RdBu_r"`.
 
     Returns:
         A `<pre>` element; each character shows its value where the pointer rests on it.
@@ -68,18 +74,25 @@ def coloured_html(text: str, values: np.ndarray) -> str:
     Raises:
         ValueError: there is not one value for each character.
     """
-    colours, _ = _colours(text, values)
-    spans = [
-        character
-        if character == "\n"
-        else f'<span style="background:{to_hex(colour)};color:{_ink(colour)}" '
-        f'title="{value:.2f}">{html.escape(character)}</span>'
-        for character, colour, value in zip(text, colours, values, strict=True)
-    ]
-    return f"<pre>{''.join(spans)}</pre>\n"
+    shades, _ = _colours(text, values, least_scale, colours)
+    runs = itertools.groupby(
+        zip(text, map(to_hex, shades), values, strict=True),
+        # What is alike in colour and value is marked once; a line break has neither.
+        key=lambda one: one[0] == "\n" or one[1:],
+    )
+    parts = []
+    for kind, run in runs:
+        inside = html.escape("".join(character for character, *_ in run))
+        if kind is not True:
+            shade, value = kind
+            ink = _ink(to_rgb(shade))
+            style = f"background:{shade};color:{ink}"
+            inside = f'<span style="{style}" title="{value:.2f}">{inside}</span>'
+        parts.append(inside)
+    return f"<pre>{''.join(parts)}</pre>\n"
 
 
-def _colours(text: str, values: Sequence[float]):
+def _colours(text: str, values: Sequence[float], least_scale: float = 0.0, colours: str = _MAP):
     """Returns a colour for each value, and the value at the end of the scale."""
     values = np.asarray(values, float)
     if values.shape != (len(text),):
@@ -87,8 +100,8 @@ def _colours(text: str, values: Sequence[float]):
             f"`values` must hold one number for each of {len(text)} characters. "
             f"Received: shape {values.shape}"
         )
-    most = float(np.abs(values).max(initial=0)) or 1.0
-    return colormaps[_MAP](Normalize(-most, most)(values)), most
+    most = max(float(np.abs(values).max(initial=0)), least_scale) or 1.0
+    return colormaps[colours](Normalize(-most, most)(values)), most
 
 
 def _ink(colour) -> str:

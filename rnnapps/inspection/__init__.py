@@ -1,1 +1,1 @@
-"""What goes on inside recurrent layers, as arrays: gates, gradients, what a unit keeps track of."""
+"""What goes on in a model, as arrays: gates, gradients, what a unit tracks, what a word moves."""

@@ -17,7 +17,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
 from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, with_defaults_of
-from rnnapps.tasks.drawn_attention import DrawnAttention, labels
+from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
@@ -667,7 +667,7 @@ class Captioning(Task):
         seen = served.call("attention", image=[encoded], caption=[written])
         pixels, _ = self._pixels(tf.constant([encoded]))
         return image_attention.image_attention(
-            pixels[0].numpy(), labels(seen["tokens"][0]), np.array(seen["weights"][0])
+            pixels[0].numpy(), segmentation.labels(seen["tokens"][0]), np.array(seen["weights"][0])
         )
 
     def interpret(self, given: str, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -713,7 +713,7 @@ class Captioning(Task):
         pictures = {"captions": contact_sheet.contact_sheet(pixels.numpy(), written, references)}
         if self.config.attention != "none":
             tokens, weights = self._look(model, pixels[:1], tf.constant(written[:1]))
-            words = labels(token.decode() for token in tokens[0].numpy())
+            words = segmentation.labels(token.decode() for token in tokens[0].numpy())
             pictures["attention"] = image_attention.image_attention(
                 pixels[0].numpy(), words, weights[0].numpy()
             )

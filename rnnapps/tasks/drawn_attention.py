@@ -1,7 +1,7 @@
 """The picture of where a decoder looked, which `predict` draws of one input."""
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from etils import epy
@@ -11,7 +11,7 @@ from rnnapps.errors import UserError
 with epy.lazy_imports():
     from matplotlib import figure
 
-    from rnnapps.data import segmentation
+    from rnnapps.figures import png
 
 
 class DrawnAttention:
@@ -41,12 +41,6 @@ class DrawnAttention:
     def save(self, picture: "figure.Figure", file: str) -> None:
         """Writes a PNG file, or raises UserError where that cannot be done."""
         try:
-            with warnings.catch_warnings(action="ignore"):  # of letters that the font does not have
-                picture.savefig(file, dpi=120, format="png")
+            Path(file).write_bytes(png.png(picture))
         except OSError as error:
             raise UserError(f"cannot write {file}: {error.strerror}") from error
-
-
-def labels(pieces: Iterable[str]) -> list[str]:
-    """Returns what is written at each piece of a text: it without its blank, or that it ends."""
-    return [piece.strip(segmentation.BLANK) or piece or "(end)" for piece in pieces]

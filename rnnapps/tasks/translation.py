@@ -15,7 +15,7 @@ from jsonargparse.typing import PositiveFloat, PositiveInt
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
 from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled, with_defaults_of
-from rnnapps.tasks.drawn_attention import DrawnAttention, labels
+from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
@@ -651,5 +651,5 @@ class Translation(Task):
 
 def _attention_picture(served: Any, given: str, written: str) -> "figure.Figure":
     seen = served.call("attention", text=[given], translation=[written])
-    source, target = (labels(seen[side][0]) for side in ("source", "target"))
+    source, target = (segmentation.labels(seen[side][0]) for side in ("source", "target"))
     return alignment.alignment(np.array(seen["weights"][0]), source, target)

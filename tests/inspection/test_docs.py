@@ -10,6 +10,7 @@ from rnnapps import layers
 
 MODULES = (
     "rnnapps.inspection.gates",
+    "rnnapps.inspection.occlusion",
     "rnnapps.inspection.step_gradients",
     "rnnapps.inspection.tracking",
     "rnnapps.experiments.learning_to_execute",
