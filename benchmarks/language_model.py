@@ -42,10 +42,10 @@ import numpy as np
 import training_run
 from etils import epy
 
+from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
+
 with epy.lazy_imports():
-    from rnnapps import export
-    from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
-    from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
+    from rnnapps import export, models
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "language_model.py"
 PTB = {
@@ -157,7 +157,7 @@ def mixtures(exports: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
         that are best on valid, in this order, and the metrics on `dev` and `test`.
     """
     parts = {"dev": "valid", "test": "test"}
-    ngrams = KneserNey(read_sentences("ptb.train"), order=5)
+    ngrams = models.KneserNey(read_sentences("ptb.train"), order=5)
     counted = {
         split: np.concatenate(
             [ngrams.log_probabilities(sentence) for sentence in read_sentences(f"ptb.{part}")]
@@ -176,15 +176,15 @@ def mixtures(exports: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
     }
     if len(exports) > 1:
         mixed |= {every: [*learnt.values()], f"{every} and Kneser-Ney": [*learnt.values(), counted]}
-    return {name: mixture(models) for name, models in mixed.items()}
+    return {name: mixture(scored) for name, scored in mixed.items()}
 
 
-def mixture(models: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+def mixture(scored: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
     """Mixes models, of which the log-probabilities of all tokens are given by split."""
-    weights = mixture_weights([model["dev"] for model in models])
+    weights = models.mixture_weights([one["dev"] for one in scored])
     found = {"weights": [round(float(weight), 3) for weight in weights]}
     for split in ("dev", "test"):
-        mixed = mixture_log_probabilities([model[split] for model in models], weights)
+        mixed = models.mixture_log_probabilities([one[split] for one in scored], weights)
         found[split] = {"perplexity": float(np.exp(-mixed.mean()))}
     return found
 

@@ -103,13 +103,10 @@ def summary_of(one: ResultSet, logs: Logs) -> list[str]:
     published = ", ".join(
         f"{published.value:g}{'*' if published.from_memory else ''}" for published in one.published
     )
-    return [
-        one.title,
-        one.label,
-        reported(found, one.digits),
-        published or "–",
-        verdict(one, found),
-    ]
+    ours = reported(found, one.digits)
+    if 0 < len(found) < len(line.row.seeds):
+        ours += f", {len(found)} of {len(line.row.seeds)} seeds"
+    return [one.title, one.label, ours, published or "–", verdict(one, found)]
 
 
 def verdict(one: ResultSet, found: Sequence[float]) -> str:
