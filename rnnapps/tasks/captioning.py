@@ -165,7 +165,9 @@ class Captioning(Task):
     """Describes images: convolutional encoder, attention, decoder, beam search.
 
     Example:
-        task = Captioning(CaptioningConfig(data="captions.csv", images="photos.zip"))
+    >>> task = Captioning(CaptioningConfig(data="captions.csv", images="photos.zip"))
+    >>> task.config.data
+    'captions.csv'
     """
 
     name = "captioning"

@@ -133,7 +133,9 @@ class LanguageModel(Task):
     """Predicts each next token of a text, and writes texts of its own.
 
     Example:
-        task = LanguageModel(LanguageModelConfig(data="book.txt", level="char"))
+    >>> task = LanguageModel(LanguageModelConfig(data="book.txt", level="char"))
+    >>> task.config.data
+    'book.txt'
     """
 
     name = "language_model"

@@ -115,7 +115,9 @@ class Ner(Task):
     """Finds named entities, or tags tokens: embeddings, recurrent layers, CRF.
 
     Example:
-        task = Ner(NerConfig(data="train.conll", dev_data="dev.conll", test_data="test.conll"))
+    >>> task = Ner(NerConfig(data="train.conll", dev_data="dev.conll", test_data="test.conll"))
+    >>> task.config.data
+    'train.conll'
     """
 
     name = "ner"

@@ -91,7 +91,9 @@ class Sentiment(Task):
     """Labels whole texts: embedding, recurrent layers, pooling, softmax.
 
     Example:
-        task = Sentiment(SentimentConfig(data="reviews.csv"))
+    >>> task = Sentiment(SentimentConfig(data="reviews.csv"))
+    >>> task.config.data
+    'reviews.csv'
     """
 
     name = "sentiment"

@@ -137,7 +137,9 @@ class Translation(Task):
     """Translates sentences: bidirectional encoder, attention, decoder, beam search.
 
     Example:
-        task = Translation(TranslationConfig(data="train.en,train.de", dev_data="val.en,val.de"))
+    >>> task = Translation(TranslationConfig(data="train.en,train.de", dev_data="val.en,val.de"))
+    >>> task.config.data
+    'train.en,train.de'
     """
 
     name = "translation"
