@@ -8,13 +8,18 @@ import pytest
 
 
 @pytest.fixture
-def workplace(trained, tmp_path, monkeypatch) -> Path:
-    """An empty folder to work in, but for an exported sentiment model at its usual place."""
-    folder = tmp_path / "saved_models" / "sentiment"
-    folder.mkdir(parents=True)
-    (folder / "1").symlink_to(trained[1])
+def workplace(tmp_path, monkeypatch) -> Path:
+    """An empty folder to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def exported(workplace, trained):
+    """Puts an exported sentiment model where the command line puts the first one."""
+    folder = workplace / "saved_models" / "sentiment"
+    folder.mkdir(parents=True)
+    (folder / "1").symlink_to(trained[1])
 
 
 @pytest.fixture
