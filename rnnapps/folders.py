@@ -35,8 +35,10 @@ def replacing(file: Path) -> Iterator[Path]:
         file: the file to write; its folder exists.
 
     Example:
-        with replacing(Path("metrics.json")) as beside:
-            beside.write_text("{}")
+    >>> with replacing(Path("metrics.json")) as beside:
+    ...     _ = beside.write_text("{}")
+    >>> Path("metrics.json").read_text()
+    '{}'
     """
     beside = file.with_name(f"writing-{file.name}")
     try:

@@ -29,9 +29,16 @@ class Learner:
         strategy: where to train.
 
     Example:
-        learner = Learner(task, tf.distribute.get_strategy())
-        for loss, gradient_norm in learner.steps(task.batches(task.encoded(train), epoch=0)):
-            print(float(loss))
+    >>> from rnnapps.data.sources import from_lists
+    >>> from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
+    >>> task = Sentiment(SentimentConfig(cell="elman", units=4, embedding_size=4, buckets=1))
+    >>> texts = [f"{word} film {number}" for number in range(20) for word in ("good", "bad")]
+    >>> train = from_lists({"text": texts, "label": ["for", "against"] * 20}, key="text")["train"]
+    >>> task.adapt(train)
+    >>> learner = Learner(task, tf.distribute.get_strategy())
+    >>> for loss, gradient_norm in learner.steps(task.batches(task.encoded(train), epoch=0)):
+    ...     print(float(loss) > 0, float(gradient_norm) > 0)
+    True True
     """
 
     def __init__(self, task: Task, strategy: tf.distribute.Strategy):

@@ -20,8 +20,10 @@ def load(directory: str | Path) -> "ServedModel":
         UserError: the folder is not an exported model.
 
     Example:
-        model = rnnapps.load("saved_models/sentiment/1")
-        model.predict(["A film to love.", "There is nothing to like in it."])
+    >>> model = load("saved_models/sentiment/1")
+    >>> answers = model.predict(["A film to love.", "There is nothing to like in it."])
+    >>> [sorted(answer) for answer in answers]
+    [['label', 'probabilities'], ['label', 'probabilities']]
     """
     directory = Path(directory)
     if not (directory / "saved_model.pb").exists():

@@ -140,8 +140,11 @@ def tune(
             another search; or every trial failed.
 
     Example:
-        search = tune(Sentiment(SentimentConfig(data="reviews.csv")), "runs/search", trials=20)
-        search.trials[0].config
+    >>> from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
+    >>> task = Sentiment(SentimentConfig(data="reviews.csv"))
+    >>> search = tune(task, "runs/search", trials=3)
+    >>> len(search.trials), search.best
+    (3, PosixPath('runs/search/best.yaml'))
     """
     out = Path(out)
     require_writable(out)

@@ -180,7 +180,12 @@ def full_batches(batches: tf.data.Dataset, size: int) -> tf.data.Dataset:
         weight 0. A batch of more rows raises `tf.errors.InvalidArgumentError`.
 
     Example:
-        full_batches(bucket_batches(examples, tf.size, [10, 20], batch_size=64), 64)
+    >>> examples = tf.data.Dataset.range(2, 5).map(lambda number: (tf.range(number), number))
+    >>> batches = bucket_batches(examples, tf.size, [2, 4], batch_size=2)
+    >>> for inputs, targets, weights in full_batches(batches, 2):
+    ...     print(inputs.shape, weights.numpy())
+    (2, 4) [1. 1.]
+    (2, 2) [1. 0.]
     """
 
     def fill(inputs, targets, weights):

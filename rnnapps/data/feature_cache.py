@@ -32,7 +32,10 @@ def fingerprint(model: keras.Model, **how: Any) -> str:
         32 hexadecimal digits.
 
     Example:
-        fingerprint(backbone, image_size=160, resize="pad")
+    >>> from rnnapps.models import backbones
+    >>> told = fingerprint(backbones.small_cnn((4,)), image_size=160, resize="pad")
+    >>> len(told)
+    32
     """
     names = {}
     for layer in _layers(model):
@@ -74,9 +77,17 @@ class FeatureCache:
         UserError: If a file in the folder is none of this cache's, or was damaged.
 
     Example:
-        cache = FeatureCache(folder, fingerprint(backbone, image_size=160), (5, 5, 1280))
-        cache.fill(images, lambda batch: decode(batch, 160)[0], tf.function(encoder.features))
-        features = images.batch(32).map(lambda batch: cache.read(keys(batch)))
+    >>> from rnnapps.data.images import decode
+    >>> from rnnapps.models import backbones
+    >>> backbone = backbones.small_cnn((4,))
+    >>> png = tf.io.encode_png(tf.zeros([20, 30, 3], tf.uint8))
+    >>> images = tf.data.Dataset.from_tensors(png)
+    >>> cache = FeatureCache(Path("features"), fingerprint(backbone, image_size=32), (16, 16, 4))
+    >>> cache.fill(images, lambda batch: decode(batch, 32)[0], tf.function(backbone))
+    1
+    >>> features = images.batch(32).map(lambda batch: cache.read(keys(batch)))
+    >>> next(iter(features)).shape
+    TensorShape([1, 16, 16, 4])
     """
 
     def __init__(self, folder: Path, fingerprint: str, shape: tuple[int, int, int]):

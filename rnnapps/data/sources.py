@@ -47,9 +47,9 @@ def load_splits(
     data: str,
     *,
     read: Reader,
-    sample: str,
     fields: Mapping[str, str | None],
     key: str,
+    sample: str | None = None,
     sequences: Collection[str] = (),
     convert: Converter | None = None,
     dev_data: str | None = None,
@@ -71,10 +71,11 @@ def load_splits(
     Args:
         data: A data spec.
         read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
-        sample: The bundled TFDS builder that `sample` stands for; its features are the fields.
         fields: The examples' fields, each with the TFDS feature that it is read from; None for
             what `read` and `convert` find out themselves.
         key: The field that decides the split.
+        sample: The bundled TFDS builder that `sample` stands for, if there is one; its features
+            are the fields.
         sequences: The fields whose TFDS features are sequences, to be joined by line feeds.
         convert: Makes of the rows of TFDS data, given how to start reading them and what they are
             (`"tfds:NAME SPLIT"`), rows such as `read` gives; where None, they are such rows.
@@ -128,8 +129,8 @@ def load_all(
     data: str,
     *,
     read: Reader,
-    sample: str,
     fields: Mapping[str, str | None],
+    sample: str | None = None,
     sequences: Collection[str] = (),
     convert: Converter | None = None,
     on_bad_row: str = "stop",
@@ -139,8 +140,8 @@ def load_all(
     Args:
         data: A data spec.
         read: Starts reading a path: yields a row of all `fields`, or a `BadRow`.
-        sample: The bundled TFDS builder that `sample` stands for.
         fields: The examples' fields, each with the TFDS feature that it is read from, or None.
+        sample: The bundled TFDS builder that `sample` stands for, if there is one.
         sequences: The fields whose TFDS features are sequences, to be joined by line feeds.
         convert: As for `load_splits`.
         on_bad_row: `"stop"` raises at bad rows, naming the first; `"skip"` warns and goes on.
@@ -427,7 +428,7 @@ def _resolve(
     spec: str,
     *,
     read: Reader,
-    sample: str,
+    sample: str | None,
     fields: Mapping[str, str | None],
     sequences: Collection[str],
     convert: Converter | None,
@@ -435,6 +436,8 @@ def _resolve(
     """Finds a spec's official parts; `{"train": rows}` where it has none."""
     features = {field: feature for field, feature in fields.items() if feature is not None}
     if spec == "sample":
+        if sample is None:
+            raise UserError("this task has no bundled sample: name your own data with --data")
         module = f"rnnapps.data.datasets.{sample}.{sample}_dataset_builder"
         return _tfds_sources(
             spec,

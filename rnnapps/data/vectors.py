@@ -46,7 +46,12 @@ def read_vectors(
             numbers, or (where its word is kept) something that is no finite number.
 
     Example:
-        vectors = read_vectors("glove.6B.100d.txt.gz", {"the", "film"}, size=100)
+    >>> text = "the 0.5 1.5\\nof 0.25 2\\nfilm -1 3\\n"
+    >>> with open("vectors.txt", "w") as file:
+    ...     _ = file.write(text)
+    >>> vectors = read_vectors("vectors.txt", {"the", "film"}, size=2)
+    >>> vectors.words, vectors.values.tolist()
+    (['the', 'film'], [[0.5, 1.5], [-1.0, 3.0]])
     """
     path = os.fspath(path)
     require_file(path)

@@ -74,8 +74,10 @@ def run(name: str, reduced: bool = False, seed: int = 0) -> Result:
         What came out.
 
     Example:
-        result = run("word-classes")
-        result.figures["word-classes"].savefig("tree.png")
+    >>> result = run("word-classes", reduced=True)
+    >>> result.figures["word-classes"].savefig("tree.png")
+    >>> result.numbers["window of 1"]["perplexity"] > 1
+    True
     """
     module = importlib.import_module(f"rnnapps.experiments.{name.replace('-', '_')}")
     keras.utils.set_random_seed(seed)

@@ -51,8 +51,9 @@ def bleu_by_length(
 
     Example:
     >>> written = ["the dog runs through the water", "a cat"]
-    >>> bleu_by_length(written, ["the dog runs through the water", "the dog"], [6, 2])
-    {'2': 0.0, '6': 100.0}
+    >>> found = bleu_by_length(written, ["the dog runs through the water", "the dog"], [6, 2])
+    >>> {length: round(bleu) for length, bleu in found.items()}
+    {'2': 0, '6': 100}
     """
     order = sorted(range(len(lengths)), key=lambda n: lengths[n])
     groups, begin = {}, 0

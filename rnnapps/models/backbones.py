@@ -105,7 +105,9 @@ def from_file(file: str | Path) -> keras.Model:
         UserError: If the file cannot be read, or holds another kind of model.
 
     Example:
-        encoder = ImageEncoder(from_file("efficientnet.keras"), 256, train_backbone=False)
+    >>> small_cnn((16, 32)).save("backbone.keras")
+    >>> from_file("backbone.keras")(keras.ops.zeros((2, 24, 32, 3))).shape
+    TensorShape([2, 6, 8, 32])
     """
     if not Path(file).is_file():
         raise UserError(f"{file}: no such file")

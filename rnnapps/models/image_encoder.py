@@ -53,6 +53,7 @@ class ImageEncoder(keras.layers.Layer):
 
     Example:
 
+    >>> from rnnapps.models.backbones import small_cnn
     >>> encoder = ImageEncoder(small_cnn((16, 32)), units=8)
     >>> images = keras.ops.zeros((2, 24, 32, 3))
     >>> outputs, states = encoder(images)

@@ -165,7 +165,9 @@ class Captioning(Task):
     """Describes images: convolutional encoder, attention, decoder, beam search.
 
     Example:
-        task = Captioning(CaptioningConfig(data="captions.csv", images="photos.zip"))
+    >>> task = Captioning(CaptioningConfig(data="captions.csv", images="photos.zip"))
+    >>> task.config.data
+    'captions.csv'
     """
 
     name = "captioning"
@@ -451,13 +453,11 @@ class Captioning(Task):
             return encoded
         return encoded.filter(lambda _, following: tf.size(following) <= self.config.max_length)
 
+    def num_steps(self, inputs: "dict[str, tf.Tensor]") -> "tf.Tensor":
+        return tf.size(inputs["target"])
+
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
-        batches = self.plan.batches(
-            encoded,
-            length=lambda inputs: tf.size(inputs["target"]),
-            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
-        )
-        return batching.weigh_tokens(batches)
+        return batching.weigh_tokens(super().batches(encoded, epoch))
 
     def measured(self, split: str, examples: "tf.data.Dataset") -> "tf.data.Dataset":
         """Takes 500 of the training images: to describe all would take as long as an epoch."""

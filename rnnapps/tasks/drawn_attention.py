@@ -21,9 +21,11 @@ class DrawnAttention:
         of: what an input is, for the messages.
 
     Example:
-        drawn = DrawnAttention("image")
-        drawn.require_one(inputs, served)
-        drawn.save(picture, "attention.png")
+    >>> drawn = DrawnAttention("image")
+    >>> drawn.require_one(["dog.jpg", "cat.jpg"], served=None)
+    Traceback (most recent call last):
+    rnnapps.errors.UserError: attention is drawn for one image. Received: several
+    >>> drawn.save(figure.Figure(), "attention.png")
     """
 
     def __init__(self, of: str):

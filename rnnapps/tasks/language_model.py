@@ -133,7 +133,9 @@ class LanguageModel(Task):
     """Predicts each next token of a text, and writes texts of its own.
 
     Example:
-        task = LanguageModel(LanguageModelConfig(data="book.txt", level="char"))
+    >>> task = LanguageModel(LanguageModelConfig(data="book.txt", level="char"))
+    >>> task.config.data
+    'book.txt'
     """
 
     name = "language_model"
@@ -229,11 +231,7 @@ class LanguageModel(Task):
         if self._is_stream:
             batches = encoded.batch(self.config.batch_size, drop_remainder=True)
         else:
-            batches = self.plan.batches(
-                encoded,
-                length=tf.size,
-                shuffle_seed=None if epoch is None else (self.config.seed, epoch),
-            )
+            batches = super().batches(encoded, epoch)
         return batching.weigh_tokens(batches)
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:

@@ -115,7 +115,9 @@ class Ner(Task):
     """Finds named entities, or tags tokens: embeddings, recurrent layers, CRF.
 
     Example:
-        task = Ner(NerConfig(data="train.conll", dev_data="dev.conll", test_data="test.conll"))
+    >>> task = Ner(NerConfig(data="train.conll", dev_data="dev.conll", test_data="test.conll"))
+    >>> task.config.data
+    'train.conll'
     """
 
     name = "ner"
@@ -261,12 +263,8 @@ class Ner(Task):
         inputs = self._inputs(self._split(example["tokens"]))
         return inputs, self.tags.ids(self._split(example["tags"]))
 
-    def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
-        return self.plan.batches(
-            encoded,
-            length=lambda inputs: tf.shape(inputs["words"])[0],
-            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
-        )
+    def num_steps(self, inputs: "dict[str, tf.Tensor]") -> "tf.Tensor":
+        return tf.shape(inputs["words"])[0]
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         lengths = tf.strings.split(batch["tokens"], "\n").row_lengths()  # [batch]

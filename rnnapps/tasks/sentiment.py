@@ -97,7 +97,9 @@ class Sentiment(Task):
     """Labels whole texts: embedding, recurrent layers, pooling, softmax.
 
     Example:
-        task = Sentiment(SentimentConfig(data="reviews.csv"))
+    >>> task = Sentiment(SentimentConfig(data="reviews.csv"))
+    >>> task.config.data
+    'reviews.csv'
     """
 
     name = "sentiment"
@@ -193,13 +195,6 @@ class Sentiment(Task):
     def encode(self, example: "Mapping[str, tf.Tensor]") -> "tuple[tf.Tensor, tf.Tensor]":
         tokens = self._tokens(example["text"])[: self.config.max_length]  # [time]
         return self._ids(tokens), self.labels.ids(example["label"])
-
-    def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
-        return self.plan.batches(
-            encoded,
-            length=lambda inputs: tf.shape(inputs)[0],
-            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
-        )
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]

@@ -67,7 +67,7 @@ class NoOptions:
 
 
 class Task:
-    """One task, from raw example to served answer; subclasses fill in every method.
+    """One task, from raw example to served answer; subclasses fill in what has no default.
 
     A task begins with its configuration alone. `adapt` learns from training examples what is not
     weights, and settles every `auto` field of `config`; `restore` reads the same back from files.
@@ -90,8 +90,8 @@ class Task:
 
     plan: "batching.Plan"
     """How the examples become batches; `adapt` and `restore` make it."""
-    bytes_a_step: int
-    """What a step of an encoded example takes in memory."""
+    bytes_a_step: int = 4
+    """What a step of an encoded example takes in memory; by default one id."""
 
     named_with_data: tuple[str, ...] = ("dev_data", "test_data")
     """The settings of `Data` that other `data` makes void."""
@@ -163,14 +163,22 @@ class Task:
         small = training and batching.fits_in_memory(self.plan.num_steps * self.bytes_a_step)
         return encoded.cache() if small else encoded
 
+    def num_steps(self, inputs: Any) -> "tf.Tensor":
+        """Counts the steps of the inputs of an encoded example, which `batches` pads.
+
+        By default they are one tensor, with the steps first.
+        """
+        return tf.shape(inputs)[0]
+
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
         """Turns encoded examples into bucketed, padded batches of (inputs, targets, weights).
 
         The order of a training epoch is a function of the configured seed and the epoch, so that a
         run can be taken up anywhere in it. Without an epoch the order is that of the examples.
-        Targets are passed through, whatever they are.
+        Targets are passed through, whatever they are; the weights are ones, one an example.
         """
-        raise NotImplementedError
+        seed = None if epoch is None else (self.config.seed, epoch)
+        return self.plan.batches(encoded, self.num_steps, shuffle_seed=seed)
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         """Counts the raw examples of a batch of which the model reads only the beginning."""
@@ -249,9 +257,14 @@ class Task:
         """Returns the configuration of one trial, its fields drawn from Keras Tuner's `hp`.
 
         It starts from `config`, and a hyperparameter has the name of the field that it sets and
-        the field's value as its default.
+        the field's value as its default. By default what is searched is what every task has.
         """
-        raise NotImplementedError
+        return dataclasses.replace(
+            self.config,
+            learning_rate=self.choice(hp, "learning_rate", 0.0015, 0.003, 0.006),
+            batch_size=self.choice(hp, "batch_size", 32, "auto"),
+            clip_norm=self.choice(hp, "clip_norm", 1.0, 5.0),
+        )
 
     def choice(self, hp: "keras_tuner.HyperParameters", field: str, *values: Any) -> Any:
         """Draws a field of `search_space` from some values and the configured one.
@@ -285,5 +298,8 @@ class Task:
     def figures(
         self, model: "keras.Model", examples: "tf.data.Dataset", evaluation: Evaluation
     ) -> "dict[str, figure.Figure]":
-        """Draws the task's pictures of a model evaluated on raw examples, by file stem."""
-        raise NotImplementedError
+        """Draws the task's pictures of a model evaluated on raw examples, by file stem.
+
+        By default there are none.
+        """
+        return {}

@@ -140,7 +140,9 @@ class Translation(Task):
     """Translates sentences: bidirectional encoder, attention, decoder, beam search.
 
     Example:
-        task = Translation(TranslationConfig(data="train.en,train.de", dev_data="val.en,val.de"))
+    >>> task = Translation(TranslationConfig(data="train.en,train.de", dev_data="val.en,val.de"))
+    >>> task.config.data
+    'train.en,train.de'
     """
 
     name = "translation"
@@ -328,13 +330,11 @@ class Translation(Task):
         small = batching.fits_in_memory(self.plan.num_steps * self.bytes_a_step)
         return encoded.cache() if small else encoded
 
+    def num_steps(self, inputs: "dict[str, tf.Tensor]") -> "tf.Tensor":
+        return tf.maximum(tf.size(inputs["source"]), tf.size(inputs["target"]))
+
     def batches(self, encoded: "tf.data.Dataset", epoch: int | None = None) -> "tf.data.Dataset":
-        batches = self.plan.batches(
-            encoded,
-            length=lambda inputs: tf.maximum(tf.size(inputs["source"]), tf.size(inputs["target"])),
-            shuffle_seed=None if epoch is None else (self.config.seed, epoch),
-        )
-        return batching.weigh_tokens(batches)
+        return batching.weigh_tokens(super().batches(encoded, epoch))
 
     def count_cut(self, batch: "Mapping[str, tf.Tensor]") -> int:
         """Counts the pairs of which a side is cut; the target matters to the perplexity alone."""

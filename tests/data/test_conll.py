@@ -1,6 +1,5 @@
 """CoNLL columns: what is a sentence, what its tags are, and what becomes of a bad one."""
 
-import doctest
 import functools
 import gzip
 import os
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rnnapps.data import tagged
 from rnnapps.data.formats.conll import read_conll
 from rnnapps.data.formats.rows import BadRow
 from rnnapps.data.tagging_schemes import Span, tags_of
@@ -277,11 +275,6 @@ def test_round_trip_in_each_scheme(tmp_path, corpus, separator, end, with_middle
         assert {row["scheme"] for row in rows} == {scheme}
         found = list(read())
         assert [(row["tokens"], row["tags"]) for row in found] == expected
-
-
-def test_examples_in_the_docstrings():
-    result = doctest.testmod(tagged)
-    assert result.attempted and not result.failed
 
 
 @pytest.mark.skipif("RNNAPPS_DATA" not in os.environ, reason="RNNAPPS_DATA names no real data")

@@ -1,6 +1,5 @@
 """Entities from a tagger's answer, and how they are shown."""
 
-import doctest
 import re
 import unicodedata
 
@@ -116,11 +115,3 @@ def test_harmful_characters_are_shown_as_others():
     )
     family = "\U0001f469\u200d\U0001f680 e\u0301 \u05e9\u200f"
     assert highlight(family, [], colour=False) == family
-
-
-def test_examples_run():
-    from rnnapps.data import entities as module
-
-    result = doctest.testmod(module)
-    assert result.attempted > 2
-    assert result.failed == 0

@@ -1,6 +1,5 @@
 """Words and characters with their spacing: exact examples, and what must hold for any text."""
 
-import doctest
 import unicodedata
 
 import hypothesis
@@ -8,7 +7,6 @@ import hypothesis.strategies as st
 import pytest
 import tensorflow as tf
 
-from rnnapps.data import segmentation
 from rnnapps.data.levels import LEVELS
 from rnnapps.data.segmentation import Characters, Words, characters, normalise, words
 
@@ -175,9 +173,3 @@ def test_exported(tmp_path):
 def test_long_texts_take_no_more_than_their_length(piece):
     text = (piece * 20_000).strip()
     assert joined(words(tf.constant([text]))) == [text]
-
-
-def test_examples_run():
-    result = doctest.testmod(segmentation)
-    assert result.attempted > 5
-    assert result.failed == 0

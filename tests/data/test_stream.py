@@ -1,13 +1,10 @@
 """A stream's windows cover each token once, in rows that go on."""
 
-import doctest
-
 import hypothesis
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from rnnapps.data import stream
 from rnnapps.data.stream import Stream
 
 
@@ -53,10 +50,6 @@ def test_the_order_is_the_same_each_time():
     assert int(windows.cardinality()) == 6
     first, second = ([targets.numpy().tolist() for _, targets in windows] for _ in range(2))
     assert first == second
-
-
-def test_examples():
-    assert doctest.testmod(stream).failed == 0
 
 
 def test_an_empty_text_has_no_windows():

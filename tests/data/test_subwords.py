@@ -1,6 +1,5 @@
 """Subwords: against the sentencepiece library, and against every way to write a short word."""
 
-import doctest
 import itertools
 import math
 import random
@@ -14,7 +13,6 @@ import sentencepiece
 import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2 as proto
 
-from rnnapps.data import subwords
 from rnnapps.data.segmentation import normalise
 from rnnapps.data.subwords import Subwords
 
@@ -248,9 +246,3 @@ def test_pipeline_and_export(learnt, tmp_path):
     assert [ids.tolist() for ids in one_by_one.as_numpy_iterator()] == (
         learnt.ids([*TEXTS, ""]).to_list()
     )
-
-
-def test_examples_run():
-    result = doctest.testmod(subwords)
-    assert result.attempted > 2
-    assert result.failed == 0

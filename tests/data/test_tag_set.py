@@ -1,14 +1,11 @@
 """Tags in the graph agree with the plain schemes."""
 
-import doctest
-
 import hypothesis
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from rnnapps.data import tag_set
 from rnnapps.data.tag_set import TagSet
 from rnnapps.data.tagging_schemes import Span, convert, tags_of
 
@@ -73,7 +70,3 @@ def test_a_file_brings_them_back(tmp_path):
     other = TagSet.load(tmp_path / "tags.txt", "iob1")
     ids = tf.constant([np.arange(9)])
     assert decoded(other.written(ids)) == decoded(tags.written(ids))
-
-
-def test_examples():
-    assert doctest.testmod(tag_set).failed == 0

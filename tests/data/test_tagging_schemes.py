@@ -1,6 +1,5 @@
 """Tagging schemes against their definitions, by enumeration."""
 
-import doctest
 import itertools
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rnnapps.data import tagging_schemes
 from rnnapps.data.tagging_schemes import (
     MixedSchemes,
     Span,
@@ -194,9 +192,3 @@ def test_other_faults():
     for entities in ([Span(0, 3, "X")], [Span(1, 1, "X")], [Span(0, 2, "X"), Span(1, 2, "Y")]):
         with pytest.raises(UserError, match="Received: Span"):
             tags_of(entities, 2, "iob2")
-
-
-def test_examples_run():
-    result = doctest.testmod(tagging_schemes)
-    assert result.attempted > 5
-    assert result.failed == 0

@@ -1,6 +1,5 @@
 """Tokens and their offsets: exact examples, and a tokeniser that reads one character at a time."""
 
-import doctest
 import unicodedata
 
 import hypothesis
@@ -463,9 +462,3 @@ def test_long_texts_take_no_more_than_their_length(piece):
     content = (piece * 100_000).encode()
     (row,) = spans([content])
     assert row[-1][1] == len(content.rstrip())
-
-
-def test_examples_run():
-    result = doctest.testmod(tokens)
-    assert result.attempted > 5
-    assert result.failed == 0

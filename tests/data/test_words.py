@@ -1,6 +1,5 @@
 """What is read of a word: exact values, and plain Python's Unicode as the oracle."""
 
-import doctest
 import unicodedata
 
 import hypothesis
@@ -8,7 +7,6 @@ import hypothesis.strategies as st
 import pytest
 import tensorflow as tf
 
-from rnnapps.data import words
 from rnnapps.data.words import Casing, casing_ids, fold, spellings
 
 FLAT = tf.TensorSpec([None], tf.string)
@@ -143,9 +141,3 @@ def test_shapes_stay():
 def test_spelling_of_a_long_word_has_its_two_ends(length, expected):
     assert spellings(flat(["abcdef"]), length).numpy().astype(str).tolist() == [expected]
     assert spellings(flat([]), length).shape == (0, length)
-
-
-def test_examples_run():
-    result = doctest.testmod(words)
-    assert result.attempted > 2
-    assert result.failed == 0

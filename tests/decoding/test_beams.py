@@ -1,6 +1,5 @@
 """Beam search against all sequences there are, and against a slow search over lists."""
 
-import doctest
 import functools
 import itertools
 
@@ -396,9 +395,3 @@ def test_mistakes_are_named():
     ]:
         with pytest.raises(ValueError, match=message):
             search(**({"beam_width": 2, "end": END} | options))
-
-
-def test_examples_run():
-    result = doctest.testmod(beams)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -1,6 +1,5 @@
 """Decoding against a slow loop with the same random numbers, and against exact distributions."""
 
-import doctest
 import functools
 
 import numpy as np
@@ -478,9 +477,3 @@ def test_mistakes_are_named():
 
     with pytest.raises(ValueError, match="last axis must be known"):
         unknown(np.zeros((3, 3), "float32"))
-
-
-def test_examples_run():
-    result = doctest.testmod(sampling)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -1,7 +1,5 @@
 """The image encoder: features for images, batches, what is trained, round trips, captions."""
 
-import doctest
-
 import keras
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from rnnapps.models import (
     SequenceEncoder,
     TextEncoder,
     backbones,
-    image_encoder,
 )
 
 IMAGES = np.random.default_rng(5).integers(0, 256, (3, 16, 24, 3)).astype("float32")
@@ -244,10 +241,3 @@ def test_backbones_of_one_vector_and_of_one_size(tmp_path):
         encoder.grid(32, 32)
     nasnet = backbones.pretrained("NASNetMobile", weights=None)
     assert nasnet.compute_output_shape((None, 224, 224, 3)) == (None, 7, 7, 1056)
-
-
-@pytest.mark.parametrize("module", [backbones, image_encoder])
-def test_examples(module):
-    names = {"keras": keras, "small_cnn": backbones.small_cnn, **vars(module)}
-    result = doctest.testmod(module, globs=names)
-    assert result.attempted > 0 and result.failed == 0

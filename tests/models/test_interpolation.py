@@ -1,6 +1,5 @@
 """Mixtures of language models against closed forms and a grid."""
 
-import doctest
 import itertools
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from rnnapps.models import KneserNey, interpolation, mixture_log_probabilities, mixture_weights
+from rnnapps.models import KneserNey, mixture_log_probabilities, mixture_weights
 
 
 def mean_log_probability(log_probabilities, weights):
@@ -114,9 +113,3 @@ def test_faults_are_named():
     for bad in (np.nan, -np.inf):
         with pytest.raises(ValueError, match=r"Received: \[1\] are the first"):
             mixture_weights([[-1, bad], [-1, -np.inf]])
-
-
-def test_examples_run():
-    result = doctest.testmod(interpolation)
-    assert result.attempted > 2
-    assert result.failed == 0

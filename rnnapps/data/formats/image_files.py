@@ -44,9 +44,11 @@ class ImageFiles:
         spec: A folder or a zip, or a comma-separated list of them. Their folders are searched too.
 
     Example:
-        files = ImageFiles("train2017.zip,val2017.zip")
-        read = files.find("000000391895.jpg")
-        encoded = read()
+    >>> import tensorflow as tf
+    >>> tf.io.write_file("photos/val/dog.png", tf.io.encode_png(tf.zeros([8, 8, 3], tf.uint8)))
+    >>> read = ImageFiles("photos").find("dog.png")
+    >>> read()[:4]
+    b'\\x89PNG'
     """
 
     def __init__(self, spec: str | os.PathLike):

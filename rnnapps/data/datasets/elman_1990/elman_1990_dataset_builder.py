@@ -18,11 +18,10 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
     Example:
 
-    ```python
-    builder = Builder(data_dir="data")
-    builder.download_and_prepare()
-    train = builder.as_dataset(split="train")
-    ```
+    >>> builder = Builder(data_dir="data")
+    >>> builder.download_and_prepare()
+    >>> sorted(next(iter(builder.as_dataset(split="train"))))
+    ['text']
     """
 
     VERSION = tfds.core.Version("1.0.0")

@@ -66,9 +66,8 @@ def sentences() -> Iterator[str]:
 
     Example:
 
-    ```python
-    train = list(itertools.islice(sentences(), SPLIT_SIZES["train"]))
-    ```
+    >>> next(sentences())
+    'book break'
     """
     rng = random.Random("rnnapps elman 1990 1.0.0")
 

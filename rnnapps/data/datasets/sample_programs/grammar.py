@@ -3,15 +3,13 @@
 Every program is an exercise: work something out and print it, add up a list, find its largest
 number, count down, write a function and call it.
 
-```python
-def most(marks):
-    best = marks[0]
-    for mark in marks:
-        if mark > best:
-            best = mark
-    return best
-print(most([30, 7, 75]))
-```
+    def most(marks):
+        best = marks[0]
+        for mark in marks:
+            if mark > best:
+                best = mark
+        return best
+    print(most([30, 7, 75]))
 
 A production is a template: a piece of a program with slots in braces. A slot is one of
 
@@ -474,9 +472,11 @@ def programs() -> Iterator[str]:
 
     Example:
 
-    ```python
-    train = list(itertools.islice(programs(), SPLIT_SIZES["train"]))
-    ```
+    >>> print(next(programs()))
+    def f(p, q):
+        r = ((p + 6) * 4 + q) % 4
+        return r + p * 9
+    print(f(7, f(2, 5)))
     """
     rng = random.Random("rnnapps sample programs 1.0.0")
     seen = set()

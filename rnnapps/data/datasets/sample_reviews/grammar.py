@@ -301,9 +301,9 @@ def reviews() -> Iterator[Review]:
 
     Example:
 
-    ```python
-    train = list(itertools.islice(reviews(), SPLIT_SIZES["train"]))
-    ```
+    >>> review = next(reviews())
+    >>> print(f"{review.label}: {review.text}")
+    negative: The rooms were gloomy, the service was really unfriendly and the staff was so poor.
     """
     rng = random.Random("rnnapps sample reviews 1.0.0")
     seen = {_words(text) for text in HELD_OUT}

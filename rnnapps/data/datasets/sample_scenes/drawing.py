@@ -76,9 +76,9 @@ def render(scene: Scene, seed: int) -> np.ndarray:
 
     Example:
 
-    ```python
-    image = render(Animals(1, "dog", "run", "water", "day"), seed=7)
-    ```
+    >>> image = render(Animals(1, "dog", "run", "water", "day", "none"), seed=7)
+    >>> image.shape, image.dtype
+    ((64, 64, 3), dtype('uint8'))
     """
     canvas = Canvas(seed)
     match scene:

@@ -22,11 +22,10 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
     Example:
 
-    ```python
-    builder = Builder(data_dir="data")
-    builder.download_and_prepare()
-    train = builder.as_dataset(split="train")
-    ```
+    >>> builder = Builder(data_dir="data")
+    >>> builder.download_and_prepare()
+    >>> sorted(next(iter(builder.as_dataset(split="train"))))
+    ['captions', 'image', 'name']
     """
 
     VERSION = tfds.core.Version("1.0.0")

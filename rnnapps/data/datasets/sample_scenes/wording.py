@@ -72,9 +72,8 @@ def captions(scene: Scene) -> tuple[str, ...]:
 
     Example:
 
-    ```python
-    captions(Animals(1, "dog", "run", "water", "day"))[0]  # "a dog is running through the water"
-    ```
+    >>> captions(Animals(1, "dog", "run", "water", "day", "none"))[0]
+    'a dog is running through the water'
     """
     match scene:
         case Group():
