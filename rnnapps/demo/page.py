@@ -48,10 +48,6 @@ def opened(models: Sequence[Found], port: int) -> Iterator[str]:
 
     Raises:
         UserError: there is no such model, or the port is taken.
-
-    Example:
-        with opened(find(Path("saved_models")), 7860) as address:
-            print(address)
     """
     models = _in_order(models)
     with tempfile.TemporaryDirectory(prefix="rnnapps-demo-") as uploads:

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from rnnapps import decoding
-from rnnapps.decoding import beams
 
 END, BEGIN = 1, 2
 UNITS, SOURCE = 3, 4

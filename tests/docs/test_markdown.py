@@ -1,9 +1,9 @@
 """The README and the pages of docs/ say what is so: their code runs, and their flags are known.
 
 A block of Python is run, in the order of the page and with its names, and a comment behind an
-expression is what it must give, numbers to the digits shown. The README shows what a user's own
-model might answer, so that there only the form must be the same. A block of commands is parsed by
-the scripts themselves, up to where they would begin to work.
+expression is what it must give, numbers to the digits shown. The README and the guide show what a
+user's own model might answer, so that there only the form must be the same. A block of commands is
+parsed by the scripts themselves, up to where they would begin to work.
 """
 
 import argparse
@@ -25,6 +25,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Their first line says that these blocks are what there was, not what to write.
 OTHERS = ("# TensorFlow Addons", "# OpenNMT-tf")
 MODULES = ("pip", "pytest")
+# What these show is what a user's own model might answer.
+OF_A_USER = ("README.md", "guide.md")
 
 
 def of(page, *languages) -> list[Block]:
@@ -40,7 +42,7 @@ def names_given(page) -> dict:
     from rnnapps import models
     from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
 
-    if page.name == "README.md":
+    if page.name in OF_A_USER:
         texts = [f"{word} film, {number}" for number in range(20) for word in ("good", "bad")]
         task = Sentiment(SentimentConfig(data="reviews.csv"))
         return {"task": task, "texts": texts, "labels": ["for", "against"] * 20}
@@ -102,7 +104,7 @@ def test_python_runs_and_gives_what_is_shown(page, workplace, little_work, check
     if any("saved_models/" in block.text for block in of(page, "python")):
         request.getfixturevalue("exported")
     names = names_given(page)
-    shown = [run(block, names, page, page.name != "README.md") for block in of(page, "python")]
+    shown = [run(block, names, page, page.name not in OF_A_USER) for block in of(page, "python")]
     if page.name == "migration.md":
         # Each has its result, but for the imports.
         assert all(shown[1:]) and len(shown) > 15
@@ -170,7 +172,7 @@ def parse(tmp_path, monkeypatch, capsys):
         return stop() if type(self) is argparse.ArgumentParser else flags
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "_import_tensorflow", stop)
+    monkeypatch.setattr(cli.greetings, "import_tensorflow", stop)
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_stop)
 
     def parse(command):
@@ -223,7 +225,7 @@ def test_commands_are_understood(page, parse):
         "pipelines/sentiment.py train --unit 8",
         "pipelines/ner.py evaluate --model a --split most",
         "pipelines/experiments.py memory-gap --reduce",
-        "benchmarks/layers.py --round 3",
+        "benchmarks/layers.py --turns 3",
     ],
 )
 def test_an_unknown_flag_is_refused(command, parse):
@@ -237,10 +239,11 @@ def known_flags() -> set[str]:
 
     flags = set()
     for script in (ROOT / "pipelines").glob("*.py"):
-        if script.stem != "experiments":
+        if script.stem not in ("experiments", "demo"):
             for command in cli._parser(importlib_task(script))._subcommands_action.choices.values():
                 flags |= {flag for action in command._actions for flag in action.option_strings}
-    for script in [*(ROOT / "benchmarks").glob("*.py"), ROOT / "pipelines" / "experiments.py"]:
+    others = [ROOT / "pipelines" / "experiments.py", ROOT / "rnnapps" / "demo" / "command.py"]
+    for script in [*(ROOT / "benchmarks").glob("*.py"), *others]:
         flags |= set(re.findall(r'add_argument\(\s*"(--\w+)"', script.read_text(encoding="utf-8")))
     return flags
 
