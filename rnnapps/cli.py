@@ -69,7 +69,7 @@ def main(
             if not argv and result is not None:
                 _answer(task_class, result, examples)
         except SystemExit as stop:  # --help and --print_config
-            return stop.code or 0
+            return int(stop.code or 0)
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
@@ -184,8 +184,14 @@ def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> N
 def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
     name = task_class.name
-    model = {"required": True, "help": f"an exported version, such as saved_models/{name}/1"}
-    versions = {"default": f"saved_models/{name}", "help": "the folder of exported versions"}
+    model: dict[str, Any] = {
+        "required": True,
+        "help": f"an exported version, such as saved_models/{name}/1",
+    }
+    versions: dict[str, Any] = {
+        "default": f"saved_models/{name}",
+        "help": "the folder of exported versions",
+    }
 
     train = _Parser(description=f"Train, evaluate and export a {name} model.", allow_abbrev=False)
     train.add_argument("--config", action="config", help="a YAML file of these settings")
@@ -243,9 +249,10 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     again.add_argument("--run", type=str, required=True, help="the run folder")
     again.add_argument("--export", type=str, **versions)
 
+    what = (task_class.__doc__ or "").partition("\n")[0]
     parser = _Parser(
-        description=f"{task_class.__doc__.partition(chr(10))[0]} Without a command: train on the "
-        "bundled sample, evaluate, export, and answer a few examples.",
+        description=f"{what} Without a command: train on the bundled sample, evaluate, export, and "
+        "answer a few examples.",
         allow_abbrev=False,
     )
     commands = parser.add_subcommands()

@@ -79,7 +79,7 @@ def coloured_html(text: str, values: np.ndarray) -> str:
     return f"<pre>{''.join(spans)}</pre>\n"
 
 
-def _colours(text: str, values: Sequence[float]):
+def _colours(text: str, values: Sequence[float] | np.ndarray):
     """Returns a colour for each value, and the value at the end of the scale."""
     values = np.asarray(values, float)
     if values.shape != (len(text),):
