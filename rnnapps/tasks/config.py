@@ -99,6 +99,8 @@ class TrainingConfig:
     for none."""
     checkpoint_minutes: NonNegativeFloat = 0.0
     """Write a checkpoint where the last is so many minutes old; 0 for none."""
+    data_notice: str | None = None
+    """What the model card says of the data: where it is from, its authors and its licence."""
 
 
 def settled(config: Any, num_examples: int) -> Any:

@@ -446,17 +446,23 @@ class Translation(Task):
 
             @tf.function(input_signature=[text, number, number], autograph=False)
             def translate(text, beam, nbest):
-                return self._translate(model, text, beam, nbest)
+                return self._translate(model, text, self._read(model, text), beam, nbest)
 
             self._compiled = model, score, translate
         return self._compiled[1:]
 
-    def _translate(self, model, text, beam, nbest):
+    def _read(self, model, text):
+        """Returns a text's ids, int32 `[batch, source]`, and what `encode` returns of them."""
+        source = self._source_ids(text, self.config.max_length).to_tensor()  # [batch, source]
+        return source, model.encode(source, training=False)
+
+    def _translate(self, model, text, read, beam, nbest):
         """Writes the best translations.
 
         Args:
             model: the model.
             text: string `[batch]`.
+            read: what `_read` returned of it.
             beam: how many are kept, an int32 scalar.
             nbest: how many are given, an int32 scalar of at most `beam`.
 
@@ -464,15 +470,14 @@ class Translation(Task):
             Strings `[batch, nbest]`, best first, `""` where there is none; and their
             log-probabilities, float32 `[batch, nbest]`, -inf where there is none.
         """
-        source = self._source_ids(text, self.config.max_length).to_tensor()  # [batch, source]
-        found = self._search(model, source, beam, nbest)
+        found = self._search(model, *read, beam, nbest)
         replacements = None
         if self._copies:
             pieces = self._source_pieces(text).to_tensor()  # [batch, source]
             replacements = tf.gather(pieces, found.attended, batch_dims=1)  # [batch, nbest, time]
         return self.target.texts(found.tokens, replacements), found.log_probabilities
 
-    def _search(self, model, source, beam, nbest) -> "decoding.Hypotheses":
+    def _search(self, model, source, encoded, beam, nbest) -> "decoding.Hypotheses":
         """Searches for the best translations of ids, int32 `[batch, source]`."""
         config = self.config
         read = tf.math.count_nonzero(source, 1, dtype=tf.int32)  # [batch]
@@ -481,7 +486,7 @@ class Translation(Task):
         longest = tf.where(read > 1, tf.cast(grown, tf.int32) + 10, 0)  # [batch]
         return search.search(
             model,
-            source,
+            encoded,
             config,
             beam_width=beam,
             nbest=nbest,
@@ -501,10 +506,10 @@ class Translation(Task):
         text = tf.TensorSpec([None], tf.string, name="text")
         limit = self.config.max_length
 
+        # Written into the export once for all signatures, each of which would else hold a copy.
         @tf.function(input_signature=[text], autograph=False)
-        def serve(text):
-            translations, scores = self._translate(model, text, self.config.beam_width, 1)
-            return {"translation": translations, "score": scores}
+        def read(text):
+            return self._read(model, text)
 
         @tf.function(
             input_signature=[
@@ -516,19 +521,24 @@ class Translation(Task):
         )
         def decode(text, beam, nbest):
             nbest = tf.clip_by_value(nbest, 1, tf.maximum(beam, 1))
-            translations, scores = self._translate(model, text, tf.maximum(beam, 1), nbest)
+            beam = tf.maximum(beam, 1)
+            translations, scores = self._translate(model, text, read(text), beam, nbest)
             return {"translation": translations, "score": scores}
+
+        @tf.function(input_signature=[text], autograph=False)
+        def serve(text):
+            return decode(text, self.config.beam_width, 1)
 
         @tf.function(
             input_signature=[text, tf.TensorSpec([None], tf.string, name="translation")],
             autograph=False,
         )
         def look(text, translation):
-            source = self._source_ids(text, limit)  # [batch, (source)]
             target = self.target.ids(translation)[:, : limit - 1]  # [batch, (time)]
             ends = tf.fill([tf.shape(text)[0], 1], _END)
-            read = tf.concat([ends, target], axis=1).to_tensor()  # [batch, time]
-            weights = model.alignment(source.to_tensor(), read)  # [batch, time, source]
+            given = tf.concat([ends, target], axis=1).to_tensor()  # [batch, time]
+            _, encoded = read(text)
+            weights = model.alignment(encoded, given)  # [batch, time, source]
             # The end is what follows the last token, and is shown as nothing.
             pieces = self.target.pieces(translation)[:, : limit - 1]  # [batch, (time)]
             pieces = tf.concat([pieces, tf.fill([tf.shape(text)[0], 1], "")], axis=1)
