@@ -38,14 +38,11 @@ with epy.lazy_imports():
 log = logging.getLogger("rnnapps")
 
 
-def main(
-    task_class: type[Task], examples: Sequence[Any] = (), argv: Sequence[str] | None = None
-) -> int:
+def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
     """Runs a task's pipeline.
 
     Args:
         task_class: the task.
-        examples: inputs whose answers the command without arguments shows at its end.
         argv: the arguments. Defaults to those of the process.
 
     Returns:
@@ -67,7 +64,7 @@ def main(
             _import_tensorflow()
             result = commands[parsed.subcommand](task_class, flags)
             if not argv and result is not None:
-                _answer(task_class, result, examples)
+                _answer(task_class, result)
         except SystemExit as stop:  # --help and --print_config
             return int(stop.code or 0)
         except UserError as error:
@@ -170,12 +167,12 @@ def _tune(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
         print(f"best: {search.best}")
 
 
-def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:
-    """Shows the answers to a few inputs, each under its input."""
+def _answer(task_class: type[Task], version: Path) -> None:
+    """Shows the answers to the task's examples, each under its input."""
     task = export.read_task(task_class, version)
     options = task_class.PredictOptions()
-    answers = task.answer(serving.load(version), examples, options)
-    for example, answer in zip(examples, answers, strict=True):
+    answers = task.answer(serving.load(version), task.examples, options)
+    for example, answer in zip(task.examples, answers, strict=True):
         meant = task.interpret(example, answer)
         shown = textwrap.indent(task.present(example, meant, options), "  ")
         print(f"\n{example}\n{shown}")

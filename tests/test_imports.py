@@ -35,6 +35,7 @@ RANKS = {
     "progress": 1,
     "oracles": 1,
     "folders": 1,
+    "warm_up": 1,
     "errors": 0,
 }
 NEIGHBOURS = {

@@ -141,6 +141,7 @@ class LanguageModel(Task):
 
     name = "language_model"
     key = "text"
+    examples = ("", "def f(a, b):\n")
     bytes_a_step = 8
     Config = LanguageModelConfig
     Data = LanguageModelData

@@ -120,6 +120,7 @@ class Ner(Task):
 
     name = "ner"
     key = "tokens"
+    examples = ("Luke joined Google as a data scientist in Mountain View",)
     Config = NerConfig
     Data = NerData
     config: NerConfig

@@ -96,6 +96,10 @@ class Sentiment(Task):
 
     name = "sentiment"
     key = "text"
+    examples = (
+        "This café is great, the staff is really friendly and the coffee is delicious",
+        "There is nothing to like in this movie.",
+    )
     Config = SentimentConfig
     Data = SentimentData
     config: SentimentConfig

@@ -142,6 +142,7 @@ class Translation(Task):
 
     name = "translation"
     key = "source"
+    examples = ("Do you want to dance with me?",)
     bytes_a_step = 12
     cuts_training = False
     Config = TranslationConfig
