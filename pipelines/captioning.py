@@ -21,4 +21,4 @@ from rnnapps.cli import main
 from rnnapps.tasks.captioning import Captioning
 
 if __name__ == "__main__":
-    sys.exit(main(Captioning, ()))
+    sys.exit(main(Captioning))

@@ -18,7 +18,5 @@ import sys
 from rnnapps.cli import main
 from rnnapps.tasks.language_model import LanguageModel
 
-EXAMPLES = ("", "def f(a, b):\n")
-
 if __name__ == "__main__":
-    sys.exit(main(LanguageModel, EXAMPLES))
+    sys.exit(main(LanguageModel))

@@ -17,7 +17,5 @@ import sys
 from rnnapps.cli import main
 from rnnapps.tasks.ner import Ner
 
-EXAMPLES = ("Luke joined Google as a data scientist in Mountain View",)
-
 if __name__ == "__main__":
-    sys.exit(main(Ner, EXAMPLES))
+    sys.exit(main(Ner))

@@ -16,10 +16,5 @@ import sys
 from rnnapps.cli import main
 from rnnapps.tasks.sentiment import Sentiment
 
-EXAMPLES = (
-    "This café is great, the staff is really friendly and the coffee is delicious",
-    "There is nothing to like in this movie.",
-)
-
 if __name__ == "__main__":
-    sys.exit(main(Sentiment, EXAMPLES))
+    sys.exit(main(Sentiment))

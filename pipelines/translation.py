@@ -19,7 +19,5 @@ import sys
 from rnnapps.cli import main
 from rnnapps.tasks.translation import Translation
 
-EXAMPLES = ("Do you want to dance with me?",)
-
 if __name__ == "__main__":
-    sys.exit(main(Translation, EXAMPLES))
+    sys.exit(main(Translation))

@@ -37,14 +37,11 @@ with epy.lazy_imports():
 log = logging.getLogger("rnnapps")
 
 
-def main(
-    task_class: type[Task], examples: Sequence[Any] = (), argv: Sequence[str] | None = None
-) -> int:
+def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
     """Runs a task's pipeline.
 
     Args:
         task_class: the task.
-        examples: inputs whose answers the command without arguments shows at its end.
         argv: the arguments. Defaults to those of the process.
 
     Returns:
@@ -66,9 +63,9 @@ def main(
             greetings.import_tensorflow()
             result = commands[parsed.subcommand](task_class, flags)
             if not argv and result is not None:
-                _answer(task_class, result, examples)
+                _answer(task_class, result)
         except SystemExit as stop:  # --help and --print_config
-            return stop.code or 0
+            return int(stop.code or 0)
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
@@ -169,12 +166,12 @@ def _tune(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
         print(f"best: {search.best}")
 
 
-def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> None:
-    """Shows the answers to a few inputs, each under its input."""
+def _answer(task_class: type[Task], version: Path) -> None:
+    """Shows the answers to the task's examples, each under its input."""
     task = export.read_task(task_class, version)
     options = task_class.PredictOptions()
-    answers = task.answer(serving.load(version), examples, options)
-    for example, answer in zip(examples, answers, strict=True):
+    answers = task.answer(serving.load(version), task.examples, options)
+    for example, answer in zip(task.examples, answers, strict=True):
         meant = task.interpret(example, answer)
         shown = textwrap.indent(task.present(example, meant, options), "  ")
         print(f"\n{example}\n{shown}")
@@ -183,8 +180,14 @@ def _answer(task_class: type[Task], version: Path, examples: Sequence[Any]) -> N
 def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
     name = task_class.name
-    model = {"required": True, "help": f"an exported version, such as saved_models/{name}/1"}
-    versions = {"default": f"saved_models/{name}", "help": "the folder of exported versions"}
+    model: dict[str, Any] = {
+        "required": True,
+        "help": f"an exported version, such as saved_models/{name}/1",
+    }
+    versions: dict[str, Any] = {
+        "default": f"saved_models/{name}",
+        "help": "the folder of exported versions",
+    }
 
     train = _Parser(description=f"Train, evaluate and export a {name} model.", allow_abbrev=False)
     train.add_argument("--config", action="config", help="a YAML file of these settings")
@@ -242,9 +245,10 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     again.add_argument("--run", type=str, required=True, help="the run folder")
     again.add_argument("--export", type=str, **versions)
 
+    what = (task_class.__doc__ or "").partition("\n")[0]
     parser = _Parser(
-        description=f"{task_class.__doc__.partition(chr(10))[0]} Without a command: train on the "
-        "bundled sample, evaluate, export, and answer a few examples.",
+        description=f"{what} Without a command: train on the bundled sample, evaluate, export, and "
+        "answer a few examples.",
         allow_abbrev=False,
     )
     commands = parser.add_subcommands()

@@ -16,10 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 import rnnapps
-from rnnapps import serving
+from rnnapps import serving, warm_up
 from rnnapps.errors import UserError
 from rnnapps.folders import next_version
-from rnnapps.tasks.config import TrainingConfig, read_config, write_config
+from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Task
 
 log = logging.getLogger("rnnapps")
@@ -72,7 +72,9 @@ def write(
             write_config(task.config, version / "config.yaml")
             _write(version / "metrics.json", json.dumps(metrics, indent=2) + "\n")
             _write(version / "MODEL_CARD.md", _model_card(task, module, metrics))
-            _check(module, version, task.probe())
+            probe = task.probe()
+            warm_up.write(version, task.name, probe)
+            _check(module, version, probe)
             return _rename_to_next(version, directory)
     except OSError as error:
         raise UserError(f"cannot write the export to {directory}: {error.strerror}") from error
@@ -220,7 +222,7 @@ def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> st
     return "\n".join(lines)
 
 
-def _data_notice(config: TrainingConfig) -> str:
+def _data_notice(config: Any) -> str:
     if config.data_notice:
         return config.data_notice
     if config.data == "sample":

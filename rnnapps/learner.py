@@ -65,7 +65,7 @@ class Learner:
             self._norm = keras.metrics.Mean(name="gradient_norm")
         self._losses_of, self._step_metrics = objective.loss, objective.step_metrics
         self._metrics = [self._loss, *self._step_metrics, self._norm]
-        self._run = None
+        self._run: Any = None
         self._shapes = set()
 
     def steps(self, batches: tf.data.Dataset) -> Iterator[tf.Tensor]:

@@ -1,6 +1,7 @@
 """Optimisers that keep a running mean of the weights, and what they need on several devices."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,7 +12,11 @@ from keras import ops
 LARGE = 2**18
 
 
-class _Averaging:
+# Its other base is one of Keras' optimisers.
+_Optimizer: Any = object
+
+
+class _Averaging(_Optimizer):
     """An optimiser's average of its iterates (Polyak & Juditsky, 1992), and its clipping.
 
     After each step t = 0, 1, …, with θ the weights and m the momentum,

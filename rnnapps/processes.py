@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,6 +68,7 @@ def ask(question: str, messages: IO, hold: tuple[int, ...] = (), **arguments: An
         start_new_session=True,  # a Ctrl-C is for the search, which closes the pipe
         pass_fds=hold,
     ) as child:
+        assert child.stdin is not None and child.stdout is not None  # they are pipes
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(json.dumps(job).encode() + b"\n")
             child.stdin.flush()
@@ -107,9 +109,10 @@ def answer(question: str, task_class: str, config: dict[str, Any], **arguments: 
     log.setLevel(logging.INFO)
     try:
         module, _, name = task_class.partition(":")
-        task_class = getattr(importlib.import_module(module), name)
-        task = task_class(from_mapping(task_class.Config, config))
-        found = {"survey": survey, "learn": learn}[question](task, **arguments)
+        named: type[Task] = getattr(importlib.import_module(module), name)
+        task = named(from_mapping(named.Config, config))
+        answers: dict[str, Callable[..., dict[str, Any]]] = {"survey": survey, "learn": learn}
+        found = answers[question](task, **arguments)
     except Exception as error:
         traceback.print_exc()
         found = {"error": _reason(error), "mistake": isinstance(error, UserError)}
@@ -124,7 +127,8 @@ def _peak_memory() -> int:
     with contextlib.suppress(OSError):
         # Its own: on Linux, `getrusage` begins with that of the process that started it.
         status = Path("/proc/self/status").read_text()
-        return int(re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)[1]) * 1024
+        if told := re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):  # not in every sandbox
+            return int(told[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 

@@ -254,7 +254,8 @@ def _search(
     """Asks an oracle for trials and tells it what they came to, which may be on file already."""
     folder = out / "trials"
     folder.mkdir(exist_ok=True)
-    trials = max(trials, len(list(folder.glob("*.json"))))
+    # Of several processes the last trial may be on file before one in front of it.
+    trials = max([trials, *(int(file.stem) for file in folder.glob("*.json"))])
     metric, mode = plan["metric"], plan["mode"]
     oracle = oracles.choose(
         plan["tuner"],
@@ -302,6 +303,8 @@ def _have_searched(oracle: keras_tuner.Oracle, folder: Path) -> None:
     begun = []
     for number in range(1, max(there, default=0) + 1):
         asked = oracles.ask(oracle)
+        if asked is None:
+            break
         if number not in there:
             begun.append(oracles.put_off(oracle, asked))
             continue
@@ -330,7 +333,9 @@ def _run(trial: Trial, folder: Path, learn: Callable[..., dict[str, Any]]) -> Tr
     run = folder / str(trial.number)  # of a trial that was cut off, it is taken up
     with run.with_suffix(".log").open("wb") as messages:
         found = learn(messages, config=dataclasses.asdict(trial.config), run=str(run))
-    outcome = {key: found.get(key) for key in ("score", "epochs", "memory", "error")}
+    outcome: dict[str, Any] = {
+        key: found.get(key) for key in ("score", "epochs", "memory", "error")
+    }
     trial = dataclasses.replace(trial, seconds=round(time.monotonic() - started, 1), **outcome)
     if trial.error:
         log.warning("trial %d failed: %s", trial.number, trial.error)

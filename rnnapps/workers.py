@@ -23,7 +23,7 @@ from rnnapps.errors import UserError
 class Place(NamedTuple):
     """Which of how many workers this process is; the chief is number 0."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # in the place of a tuple's method
     number: int
 
     @property

@@ -12,6 +12,7 @@ import tensorflow as tf
 import rnnapps
 from rnnapps import export
 from rnnapps.tasks.sentiment import Sentiment
+from tests import server_requests
 
 TEXTS = ["A lovely film!", "", "   ", "!!!", "日本語 été \U0001f600", "dull " * 5000, "\x00\x01"]
 
@@ -95,3 +96,7 @@ def test_next_version_counts_on_from_the_largest(tmp_path):
     for name in ("2", "10", "notes"):
         (tmp_path / name).mkdir()
     assert export.next_version(tmp_path).name == "11"
+
+
+def test_a_server_is_asked_as_the_page_says(trained, monkeypatch):
+    server_requests.check(trained[1], "sentiment", monkeypatch)

@@ -37,6 +37,7 @@ RANKS = {
     "oracles": 1,
     "folders": 1,
     "greetings": 1,
+    "warm_up": 1,
     "errors": 0,
 }
 NEIGHBOURS = {

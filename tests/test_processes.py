@@ -128,3 +128,10 @@ def wait_for(condition, seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def test_a_sandbox_may_not_tell_its_peak_memory(monkeypatch):
+    monkeypatch.setattr(
+        Path, "read_text", lambda *_, **__: "VmSize:\t  5276 kB\nVmRSS:\t  956 kB\n"
+    )
+    assert 2**20 < processes._peak_memory() < 2**40

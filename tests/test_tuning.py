@@ -136,6 +136,17 @@ def test_a_finished_search_trains_nothing_and_can_be_given_more_trials(trained, 
         assert len(search(tmp_path / tuner / "out", tuner, 2).trials) == 9
 
 
+def test_a_chief_with_a_gap_on_file_gives_the_missing_trial_away(trained, tmp_path, monkeypatch):
+    """Of several processes the third trial may end before the second, and the chief be stopped."""
+    search(tmp_path, trials=3)
+    (tmp_path / "trials" / "2.json").unlink()
+    given = []
+    monkeypatch.setattr(oracles, "place", lambda: "chief")
+    monkeypatch.setattr(oracles, "serve", lambda oracle, begun: given.extend(begun))
+    assert [trial.number for trial in in_order(search(tmp_path, trials=1))] == [1, 3]
+    assert [int(trial_id) + 1 for trial_id in given] == [2]
+
+
 def test_hyperband_promotes_the_best(trained, tmp_path):
     trials = in_order(search(tmp_path, "hyperband", 10))
     assert [trial.config.epochs for trial in trials] == [20] + 6 * [7] + 3 * [20]

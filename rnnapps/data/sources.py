@@ -40,7 +40,7 @@ NAMED_BAD_ROWS = 5
 Rows = Callable[[], Iterator[Row]]
 Reader = Callable[[str], Iterator[Row]]
 Converter = Callable[[Rows, str], Iterator[Row]]
-Placed = Callable[[], Iterator[tuple[str, Row]]]
+Placed = Callable[[], Iterator[tuple[str | None, Row]]]
 
 
 def load_splits(
@@ -341,7 +341,7 @@ def _all_of(rows: Rows, part: str) -> Placed:
 
 
 def _by_hash(rows: Rows, key: str, shares: Sequence[float], seed: int) -> Placed:
-    def placed() -> Iterator[tuple[str, Row]]:
+    def placed() -> Iterator[tuple[str | None, Row]]:
         for row in rows():
             part = hashed_part(row[key], shares, seed) if isinstance(row, dict) else "train"
             yield part, row
@@ -357,7 +357,7 @@ def _by_place(rows: Rows, key: str, shares: Sequence[float]) -> Placed:
 
     total = functools.cache(lambda: sum(size for _, size in sizes()))
 
-    def placed() -> Iterator[tuple[str, Row]]:
+    def placed() -> Iterator[tuple[str | None, Row]]:
         read = 0
         for row, size in sizes():
             middle = (read + size / 2) / max(total(), 1)
@@ -370,11 +370,11 @@ def _by_place(rows: Rows, key: str, shares: Sequence[float]) -> Placed:
     return placed
 
 
-def _count(parts: Sequence[Placed], on_bad_row: str) -> Counter[str]:
+def _count(parts: Sequence[Placed], on_bad_row: str) -> Counter[str | None]:
     """Reads everything once: how many examples each part gets, and what is wrong."""
     if on_bad_row not in ("stop", "skip"):
         raise UserError(f"on_bad_row is stop or skip. Received: on_bad_row={on_bad_row!r}")
-    counts: Counter[str] = Counter()
+    counts: Counter[str | None] = Counter()
     first_bad, num_bad = [], 0
     for part, row in itertools.chain.from_iterable(placed() for placed in parts):
         row = row if part is None else whole(row)
@@ -450,7 +450,7 @@ def _resolve(
         name = spec.removeprefix("tfds:")
         return _tfds_sources(spec, lambda: _tfds().builder(name), features, sequences, convert)
     official = official_splits(spec) or {"train": spec}
-    return {part: lambda path=path: read(path) for part, path in official.items()}
+    return {part: functools.partial(read, path) for part, path in official.items()}
 
 
 def _tfds():
@@ -494,7 +494,7 @@ def _tfds_sources(
     parts = {PART_NAMES[split]: split for split in builder.info.splits if split in PART_NAMES}
     if "train" not in parts:
         raise UserError(f"{spec} has no train split; it has: {', '.join(builder.info.splits)}")
-    sources = {}
+    sources: dict[str, Rows] = {}
     for part, split in parts.items():
         place = f"{spec} {split}"
         rows = functools.partial(_tfds_rows, place, builder, split, fields)

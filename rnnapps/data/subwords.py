@@ -237,7 +237,7 @@ class Subwords(Segmentation):
         )
         ids = tf.cast(self._to_id.lookup(ngrams), tf.int32)  # [n-grams]
         # Of each word, there are first all n-grams of one character, then all of two, and so on.
-        width = np.arange(self._longest, 0, -1, np.int32)  # [longest]
+        width = np.arange(self._longest, 0, -1, dtype=np.int32)  # [longest]
         start = spelt.position[:, None] + (1 - width)  # [characters, longest]
         length = tf.gather(spelt.splits[1:] - spelt.splits[:-1], spelt.word)  # [characters]
         narrower = length[:, None] * (width - 1) - (width - 1) * (width - 2) // 2

@@ -8,6 +8,7 @@ after they were trained to remember a word from one end of the text to the other
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -221,7 +222,7 @@ def _shares(model, ids: np.ndarray, answers: np.ndarray) -> StepGradients:
 def _figure(decays, by_radius, clipping, fresh, trained, size: Size):
     steps = np.arange(1, size.steps + 1)
     part = "share in ∂E/∂W\n(step 128 = 1)".replace("128", str(size.steps))
-    over_steps = {"xlabel": "time step", "yscale": "log"}
+    over_steps: dict[str, Any] = {"xlabel": "time step", "yscale": "log"}
 
     def relative(of: Mapping[str, StepGradients]) -> dict:
         return {name: _relative(shares.kernel_norms) for name, shares in of.items()}

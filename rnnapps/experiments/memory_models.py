@@ -1,5 +1,7 @@
 """The networks that are compared by what they remember."""
 
+from typing import Any
+
 import keras
 import numpy as np
 
@@ -7,7 +9,7 @@ from rnnapps import models
 from rnnapps.experiments import memory_texts
 
 # The IRNN (Le et al. 2015) is an Elman network of rectifiers that starts as a sum of its inputs.
-CELLS = {
+CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "Elman": ("elman", {}),
     "IRNN": ("elman", {"activation": "relu", "recurrent_initializer": "identity"}),
     "LSTM": ("lstm", {}),
@@ -88,8 +90,8 @@ def fit(
         shortest: the shortest gap, if there are texts of all gaps from it on; short ones are then
             as frequent as long ones by their logarithm. Default: `None`, all gaps are the same.
     """
-    ends = np.log([gap if shortest is None else shortest, gap + 1])
-    gaps = np.minimum(np.exp(rng.uniform(*ends, steps * _BATCH)).astype(int), gap)
+    low, high = np.log([gap if shortest is None else shortest, gap + 1])
+    gaps = np.minimum(np.exp(rng.uniform(low, high, steps * _BATCH)).astype(int), gap)
     ids, answers = memory_texts.draw(rng, gaps, memory_texts.length(gap))
     model.fit(ids, answers, _BATCH, shuffle=False, verbose=0)
 

@@ -107,9 +107,9 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
             (i, texts[i])
             for i in _apart(places, sorted(range(size.tests), key=lambda i: len(texts[i])))
         ],
-        tuple(
-            f"{name} principal component ({share:.0%} of the variance)"
-            for name, share in zip(("first", "second"), spread, strict=False)
+        (
+            f"first principal component ({spread[0]:.0%} of the variance)",
+            f"second principal component ({spread[1]:.0%} of the variance)",
         ),
     )
     return Result(claims, rounded(numbers), {"sentence-vectors": figure})

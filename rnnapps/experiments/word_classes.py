@@ -13,6 +13,7 @@ it goes back further is measured too.
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -58,7 +59,8 @@ def run(size: Size = FULL, seed: int = 0) -> Result:
     words = sorted(CLASSES)
     classes = np.array([CLASSES[word] for word in words])
     is_noun = np.char.startswith(classes, "NOUN")
-    trees, numbers = {}, {}
+    trees: dict[int, np.ndarray] = {}
+    numbers: dict[str, dict[str, Any]] = {}
     for window in size.windows:
         means, perplexity = _mean_states(words, size, window, seed)  # [words, units]
         trees[window] = hierarchy.linkage(means, "average")
@@ -130,12 +132,12 @@ def _in_windows(streams: np.ndarray, window: int) -> np.ndarray:
     return cut.swapaxes(0, 1).reshape(-1, window)
 
 
-def _groups(clusters: np.ndarray, words: Sequence[str]) -> list[str]:
+def _groups(clusters: np.ndarray, words: Sequence[str] | np.ndarray) -> list[str]:
     """Returns the words of each cluster in a line."""
     return [" ".join(np.array(words)[clusters == cluster]) for cluster in sorted(set(clusters))]
 
 
-def purity(clusters: np.ndarray, classes: Sequence[str]) -> float:
+def purity(clusters: np.ndarray, classes: Sequence[str] | np.ndarray) -> float:
     """Returns the share of words whose class is the most frequent one of their cluster."""
     classes = np.array(classes)
     most = [np.unique(classes[clusters == c], return_counts=True)[1].max() for c in set(clusters)]

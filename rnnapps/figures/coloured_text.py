@@ -92,7 +92,12 @@ def coloured_html(
     return f"<pre>{''.join(parts)}</pre>\n"
 
 
-def _colours(text: str, values: Sequence[float], least_scale: float = 0.0, colours: str = _MAP):
+def _colours(
+    text: str,
+    values: Sequence[float] | np.ndarray,
+    least_scale: float = 0.0,
+    colours: str = _MAP,
+):
     """Returns a colour for each value, and the value at the end of the scale."""
     values = np.asarray(values, float)
     if values.shape != (len(text),):

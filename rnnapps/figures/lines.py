@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,8 +33,8 @@ class Panel:
         levels: values that are drawn as dotted lines from side to side, by name, such as chance.
     """
 
-    x: Sequence
-    lines: Mapping[str, Sequence]
+    x: Sequence | np.ndarray
+    lines: Mapping[str, Sequence | np.ndarray]
     xlabel: str
     ylabel: str
     title: str = ""
@@ -61,7 +62,7 @@ def lines(panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, str]]:
+def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, Any]]:
     """Gives each name a style: the first that no other name of its panel has."""
     given = {}
     for panel in panels:
@@ -72,7 +73,7 @@ def _styles(panels: Sequence[Panel]) -> dict[str, dict[str, str]]:
     return {name: STYLES[i] for name, i in given.items()}
 
 
-def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, str]]):
+def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, Any]]):
     named = isinstance(panel.x[0], str)
     x = range(len(panel.x)) if named else panel.x
     every = max(-(-len(panel.x) // _MOST_MARKERS), 1)

@@ -1,6 +1,7 @@
 """Points in the plane, with what they are beside some of them."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ def plane(
     axes = figure.subplots()
     groups = np.array(groups)
     for number, group in enumerate(dict.fromkeys(groups.tolist())):
-        style = {**STYLES[number % len(STYLES)], "linestyle": "none"}
+        style: dict[str, Any] = {**STYLES[number % len(STYLES)], "linestyle": "none"}
         axes.plot(*points[groups == group].T, **style, markersize=4, label=group, alpha=0.6)
     for index, text in named:
         axes.annotate(

@@ -38,7 +38,8 @@ def search(
         axes.plot([places[i] for i in finished], [scores[i] for i in finished], "o", alpha=0.5)
         axes.plot(places[best], scores[best], "*", color="C1", markersize=13)
         for place in {places[i] for i in finished} if len(set(drawn)) <= _MOST_NAMED else ():
-            middle = median(scores[i] for i in finished if places[i] == place)
+            of_place = (scores[i] for i in finished if places[i] == place)
+            middle = median(score for score in of_place if score is not None)
             axes.hlines(middle, place - 0.3, place + 0.3, color="C0", linewidth=1)
         for i in set(range(len(scores))) - set(finished):
             axes.plot(

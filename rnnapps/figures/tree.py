@@ -8,7 +8,10 @@ from scipy.cluster import hierarchy
 
 
 def tree(
-    linkage: np.ndarray, names: Sequence[str], groups: Sequence[str], xlabel: str = "distance"
+    linkage: np.ndarray,
+    names: Sequence[str],
+    groups: Sequence[str] | np.ndarray,
+    xlabel: str = "distance",
 ) -> Figure:
     """Draws a dendrogram, its leaves with their group behind them.
 

@@ -61,7 +61,7 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
     """
 
     gates = 1
-    state_letters = ("h",)
+    state_letters: tuple[str, ...] = ("h",)
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RecurrentCell(DropoutRNNCell, keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.reset_dropout_mask()
         self.reset_recurrent_dropout_mask()
-        self.state_size = units
+        self.state_size: int | list[int] = units
         self.output_size = units
 
     @property

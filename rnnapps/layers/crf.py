@@ -26,7 +26,7 @@ it. All is computed in float32 at least. (On Nvidia GPUs TensorFlow rounds what 
 product to TF32, unless `tf.config.experimental.enable_tensor_float_32_execution(False)` is called.)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -397,7 +397,7 @@ class CRF(keras.layers.Layer):
         scores = self.scores(constrained=self.constrain_training)
         return log_likelihood(emissions, tags, *scores, _mask_of(emissions, mask))
 
-    def scores(self, constrained: bool = True):
+    def scores(self, constrained: bool = True) -> tuple[Any, Any, Any]:
         """Returns the scores of transitions, starts and ends as tensors.
 
         Args:
@@ -449,7 +449,11 @@ def _mask_of(emissions, mask):
     return backend.get_keras_mask(emissions) if mask is None else mask
 
 
-class _OfCRF:
+# Its other base is a loss or a metric of Keras.
+_OfKeras: Any = object
+
+
+class _OfCRF(_OfKeras):
     """What the loss and the metric share: the layer, and which steps count."""
 
     crf: CRF

@@ -19,7 +19,7 @@ is known from the way forward, and computed for many steps at once.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -46,9 +46,13 @@ class Equations:
     `drop` stands for recurrent dropout, and is applied to the previous output where it meets `U`.
     """
 
-    saved = ()  # sizes, in units, of what `step` saves for `factors`
-    errors = ()  # sizes, in units, of the errors that `step_back` leaves for `collect`
-    bias_rows = ()  # axes of the Keras layer's bias before that of the columns
+    saved: ClassVar[tuple[int, ...]] = ()  # sizes, in units, of what `step` saves for `factors`
+    errors: ClassVar[
+        tuple[int, ...]
+    ] = ()  # sizes, in units, of the errors that `step_back` leaves for `collect`
+    bias_rows: ClassVar[
+        tuple[int, ...]
+    ] = ()  # axes of the Keras layer's bias before that of the columns
 
     def arrange(self, W, U, bias, peephole) -> Weights:
         """Returns the weights of the Keras layer as the equations want them."""

@@ -1,11 +1,13 @@
 """Deep and bidirectional stacks of recurrent layers."""
 
+from typing import Any
+
 import keras
 
 from rnnapps.layers.bidirectional import Bidirectional
 from rnnapps.layers.recurrent import GRU, LSTM, Elman, Jordan
 
-CELLS = {"elman": Elman, "jordan": Jordan, "lstm": LSTM, "gru": GRU}
+CELLS: dict[str, Any] = {"elman": Elman, "jordan": Jordan, "lstm": LSTM, "gru": GRU}
 
 
 def recurrent_stack(

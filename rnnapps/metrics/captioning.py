@@ -5,6 +5,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
@@ -73,7 +74,8 @@ def scores(
     expected = [[words(reference) for reference in some] for some in references]
     texts = [" ".join(caption) for caption in captions]
     most = max(map(len, references), default=0)
-    streams = [
+    # sacreBLEU takes None for a reference that is not there, which its annotation leaves out.
+    streams: list[Any] = [
         [" ".join(some[n]) if n < len(some) else None for some in expected] for n in range(most)
     ]
     found = {

@@ -133,8 +133,8 @@ def require_grid(backbone: keras.Model, told: str = "") -> None:
         told: What the message begins with.
     """
     shapes = [getattr(backbone, name, None) for name in ("input_shape", "output_shape")]
-    ranks = [len(shape) if isinstance(shape, tuple) else 0 for shape in shapes]
-    if ranks != [4, 4] or shapes[0][-1] != 3 or shapes[1][-1] in (None, 3):
+    taken, given = (shape if isinstance(shape, tuple) else () for shape in shapes)
+    if len(taken) != 4 or len(given) != 4 or taken[-1] != 3 or given[-1] in (None, 3):
         raise UserError(
             f"{told}a feature extractor takes [batch, height, width, 3] and gives [batch, rows, "
             f"columns, channels], not 3 of them. Received: {shapes[0]} and {shapes[1]}"

@@ -114,7 +114,9 @@ class Decoder(keras.layers.Layer):
         self.supports_masking = True
         noise_shape = (None, 1, None) if encoder.variational else None
         self.dropout_layer = keras.layers.Dropout(dropout, noise_shape, dtype=self.dtype_policy)
-        self.attentional_layer = self.projection = self.output_layer = None
+        self.attentional_layer: keras.Layer = None
+        self.projection: keras.Layer = None
+        self.output_layer: keras.Layer = None
         if attention is not None:
             self.attentional_layer = keras.layers.Dense(
                 encoder.output_size, "tanh", use_bias=False, dtype=self.dtype_policy

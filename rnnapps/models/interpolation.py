@@ -13,7 +13,7 @@ import numpy as np
 
 
 def mixture_log_probabilities(
-    log_probabilities: Sequence[np.ndarray], weights: Sequence[float]
+    log_probabilities: Sequence[np.ndarray], weights: Sequence[float] | np.ndarray
 ) -> np.ndarray:
     """Returns the log probabilities of a weighted mean of models.
 

@@ -217,7 +217,8 @@ def discounts(counts_of_counts: Sequence[int]) -> tuple[float, float, float]:
     estimates = [
         i - (i + 1) * y * n[i + 1] / n[i] if y and n[i] and n[i + 1] else i for i in (1, 2, 3)
     ]
-    return tuple(d if 0 < d < i else i / 2 for i, d in enumerate(estimates, 1))
+    one, two, more = (d if 0 < d < i else i / 2 for i, d in enumerate(estimates, 1))
+    return one, two, more
 
 
 def _levels(tokens, order, base):

@@ -16,7 +16,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, with_defaults_of
+from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -90,7 +90,7 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     fine_tune: bool = False
     """Whether a network that was not trained from scratch is trained on; its features are then not
     kept."""
-    image_size: PositiveInt | Literal["auto"] = "auto"
+    image_size: PositiveInt | Auto = "auto"
     """The side of the square into which an image is fitted, in pixels; `auto`: 64 for the small
     network, what a network takes that takes one size only, otherwise 224."""
     resizing: Literal["pad", "crop"] = "pad"
@@ -106,14 +106,14 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     """The largest number of known tokens."""
     min_count: PositiveInt = 2
     """How often a token must occur in the training captions to be known."""
-    max_length: PositiveInt | Literal["auto"] = "auto"
+    max_length: PositiveInt | Auto = "auto"
     """Tokens of a caption that are read or written; `auto`: as many as the longest training caption
     has, but at least 20 and at most 100."""
-    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    embedding_size: PositiveInt | Auto = "auto"
     """Units of a token's vector; `auto`: 128 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
-    units: PositiveInt | Literal["auto"] = "auto"
+    units: PositiveInt | Auto = "auto"
     """Units of a recurrent layer, and of an image's regions; `auto`: 128 for the sample, otherwise
     256."""
     num_layers: PositiveInt = 1
@@ -127,25 +127,25 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     """The penalty on regions that are not looked at (Xu et al. 2015)."""
     tied: bool = True
     """Whether the output shares the weights of the decoder's embedding."""
-    embedding_dropout: Share | Literal["auto"] = "auto"
+    embedding_dropout: Share | Auto = "auto"
     """The share of the values of a token's vector that is dropped in training; `auto`: none for the
     sample, of which there is as much as is needed, otherwise 0.3."""
-    dropout: Share | Literal["auto"] = "auto"
+    dropout: Share | Auto = "auto"
     """The share of values dropped of the image's features, between layers and before the output in
     training; `auto`: none for the sample, otherwise 0.4."""
-    label_smoothing: Share | Literal["auto"] = "auto"
+    label_smoothing: Share | Auto = "auto"
     """The share of the probability that training gives to all tokens alike; `auto`: 0 for the
     sample, otherwise 0.1."""
-    batch_size: PositiveInt | Literal["auto"] = "auto"
+    batch_size: PositiveInt | Auto = "auto"
     """Captions in a training step; `auto`: 32 for the sample, otherwise 64."""
-    buckets: PositiveInt | Literal["auto"] = "auto"
+    buckets: PositiveInt | Auto = "auto"
     """The largest number of padded lengths; a batch holds captions of similar length. Each costs a
     compilation of all layers, so `auto` gives each at least 2,500 training captions, up to 8
     lengths."""
-    epochs: PositiveInt | Literal["auto"] = "auto"
+    epochs: PositiveInt | Auto = "auto"
     """The largest number of passes over the training captions; `auto`: 2 for the sample, otherwise
     30."""
-    learning_rate: PositiveFloat | Literal["auto"] = "auto"
+    learning_rate: PositiveFloat | Auto = "auto"
     """The step size at the start; `auto`: 0.0015 for the sample, otherwise 0.001."""
 
 
@@ -724,6 +724,8 @@ def _attributes_right(written: Sequence[str], references: Sequence[Sequence[str]
     """Counts, of the bundled sample, the captions that have every attribute of the scene right."""
     right = 0
     for caption, (reference, *_) in zip(written, references, strict=True):
-        told, number = wording.attributes_right(caption, wording.parse(reference))
+        scene = wording.parse(reference)
+        assert scene is not None, reference  # every caption of the sample tells one
+        told, number = wording.attributes_right(caption, scene)
         right += told == number
     return right / len(written)

@@ -8,7 +8,7 @@ import dataclasses
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import docstring_parser
 import yaml
@@ -22,12 +22,19 @@ from jsonargparse.typing import (
 
 from rnnapps.errors import UserError
 
-Share = restricted_number_type(
-    "Share", float, [(">=", 0), ("<", 1)], docstring="a number from 0 to below 1"
-)
-Factor = restricted_number_type(
-    "Factor", float, [(">", 0), ("<=", 1)], docstring="a number above 0, at most 1"
-)
+if TYPE_CHECKING:
+    Share: TypeAlias = float
+    Factor: TypeAlias = float
+    # What is `auto` gets its value from `adapt`; everything after it sees the value alone.
+    Auto: TypeAlias = Any
+else:
+    Share = restricted_number_type(
+        "Share", float, [(">=", 0), ("<", 1)], docstring="a number from 0 to below 1"
+    )
+    Factor = restricted_number_type(
+        "Factor", float, [(">", 0), ("<=", 1)], docstring="a number above 0, at most 1"
+    )
+    Auto = Literal["auto"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +61,9 @@ class TrainingConfig:
 
     seed: NonNegativeInt = 0
     """Seeds the initial weights, dropout and the order of the examples."""
-    batch_size: PositiveInt | Literal["auto"] = "auto"
+    batch_size: PositiveInt | Auto = "auto"
     """Examples in a training step; `auto`: 64, or 128 from 38,400 training examples on."""
-    buckets: PositiveInt | Literal["auto"] = "auto"
+    buckets: PositiveInt | Auto = "auto"
     """The largest number of padded lengths; a batch holds examples of similar length. Each costs a
     compilation, so `auto` gives each at least 1,000 training examples, up to 8 lengths."""
     epochs: PositiveInt = 20
@@ -170,7 +177,7 @@ def commented_yaml(config_class: type) -> str:
     for part in parts:
         told |= meanings(part)
     for part in parts:
-        lines += ["", f"# {docstring_parser.parse(part.__doc__).short_description}"]
+        lines += ["", f"# {docstring_parser.parse(part.__doc__ or '').short_description}"]
         for name in meanings(part):
             if name not in told:
                 continue  # a part before has it, with another default
@@ -186,4 +193,4 @@ def meanings(config_class: type) -> dict[str, str]:
     if not vars(config_class).get("__annotations__"):
         return {}
     params = docstring_parser.parse_from_object(config_class).params
-    return {param.arg_name: " ".join(param.description.split()) for param in params}
+    return {param.arg_name: " ".join((param.description or "").split()) for param in params}

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from etils import epy
 from jsonargparse.typing import (
@@ -21,7 +21,7 @@ from jsonargparse.typing import (
 )
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, Factor, Share, TrainingConfig, settled
+from rnnapps.tasks.config import Auto, DataConfig, Factor, Share, TrainingConfig, settled
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -46,9 +46,12 @@ _LINE_FEED = "\u2424"
 _PIECE, _WARM_UP, _READ_AT_ONCE, _PIECES_AT_ONCE = 10_000, 1_000, 100, 16
 _PROGRAMS_PARSED = 200
 
-Number = restricted_number_type(
-    "Number", int, [(">=", 0), ("<", 2**31)], docstring="a whole number from 0 to below 2^31"
-)
+if TYPE_CHECKING:
+    Number: TypeAlias = int
+else:
+    Number = restricted_number_type(
+        "Number", int, [(">=", 0), ("<", 2**31)], docstring="a whole number from 0 to below 2^31"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +78,7 @@ class LanguageModelConfig(TrainingConfig, LanguageModelData):
     """The largest number of known tokens; the most frequent are kept."""
     min_count: PositiveInt = 1
     """How often a token must occur in the training text to be known."""
-    max_length: PositiveInt | Literal["auto"] = "auto"
+    max_length: PositiveInt | Auto = "auto"
     """Tokens of a line, or of a text to be scored, that are read; `auto`: as many as the longest
     training line has, but at least 256 and at most 2,048, or 10,000 of a stream."""
     window: PositiveInt = 64
@@ -140,13 +143,13 @@ class LanguageModel(Task):
 
     name = "language_model"
     key = "text"
+    examples = ("", "def f(a, b):\n")
     bytes_a_step = 8
     Config = LanguageModelConfig
     Data = LanguageModelData
     PredictOptions = LanguageModelPredict
     config: LanguageModelConfig
     vocabulary: "text.Vocabulary"
-    plan: "batching.Plan | None" = None
     _scorer: "tuple[keras.Model, Any] | None" = None
     _answered = 0
 
@@ -177,7 +180,7 @@ class LanguageModel(Task):
         if max_length == "auto":
             max_length = 10_000 if self._is_stream else min(max(*lengths, 256), 2048)
         # What the data is called may change later, but not what the model has learnt to read.
-        context = "stream" if self._is_stream else "lines"
+        context: Literal["stream", "lines"] = "stream" if self._is_stream else "lines"
         config = dataclasses.replace(config, max_length=max_length, context=context)
         if self._is_stream:
             total = sum(length * count for length, count in lengths.items())
@@ -206,7 +209,7 @@ class LanguageModel(Task):
 
     def state(self) -> Mapping[str, bytes]:
         files = {"vocabulary.txt": self.vocabulary.content()}
-        return files if self.plan is None else files | {"length_counts.txt": self.plan.content()}
+        return files if self._is_stream else files | {"length_counts.txt": self.plan.content()}
 
     def restore(self, directory: Path) -> None:
         self.vocabulary = text.Vocabulary.load(directory / "vocabulary.txt")
@@ -568,7 +571,7 @@ class LanguageModel(Task):
         return {"losses": token_losses.token_losses(evaluation.outcomes)}
 
     @property
-    def shares_batches(self) -> bool:
+    def shares_batches(self) -> bool:  # type: ignore[override]
         """The rows of a stream go on from batch to batch, on one device."""
         return not self._is_stream
 

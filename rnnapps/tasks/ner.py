@@ -14,7 +14,7 @@ from etils import epy
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled
 from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -72,14 +72,14 @@ class NerConfig(TrainingConfig, NerData):
     """The largest number of known words; the most frequent are kept."""
     unknown_share: Share = 0.5
     """How often in training a word that occurs once is read as unknown."""
-    max_length: PositiveInt | Literal["auto"] = "auto"
+    max_length: PositiveInt | Auto = "auto"
     """Tokens of a sentence that are read; `auto`: as many as the longest training sentence has, but
     at least 256 and at most 2,048."""
     vectors: str | None = None
     """A file of word vectors to start from, in the text form of GloVe or word2vec."""
     train_vectors: bool = True
     """Whether the words' vectors are trained."""
-    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    embedding_size: PositiveInt | Auto = "auto"
     """Units of a word's vector; `auto`: as many as `vectors` has, or 100."""
     character_size: PositiveInt = 25
     """Units of a character's vector."""
@@ -122,10 +122,11 @@ class Ner(Task):
 
     name = "ner"
     key = "tokens"
+    examples = ("Luke joined Google as a data scientist in Mountain View",)
     Config = NerConfig
     Data = NerData
     config: NerConfig
-    tags: "tag_set.TagSet | None" = None
+    tags: "tag_set.TagSet"
     vocabulary: "text.Vocabulary"
     characters: "text.Vocabulary"
     _num_frequent: int
@@ -136,7 +137,8 @@ class Ner(Task):
         for name, examples in splits.items():
             schemes[name], counts[name] = _count_tags(examples)
         plain = {name: "none" in schemes[name] for name in splits}
-        if self.tags is not None:
+        is_adapted = hasattr(self, "tags")
+        if is_adapted:
             plain["training"] = self.tags.scheme == "none"
         if len(set(plain.values())) > 1:
             told = ", ".join(
@@ -151,7 +153,7 @@ class Ner(Task):
                     f"the tags of the {name} split look like BILOU, which is not read: write E- "
                     f"for L- and S- for U-. Received: {', '.join(sorted(bilou)[:5])}"
                 )
-        known = set(self.tags.types or self.tags.labels.names) if self.tags else counts["train"]
+        known = set(self.tags.types or self.tags.labels.names) if is_adapted else counts["train"]
         if not known:
             raise UserError("there is no entity in the train split. Received: O for every token")
         for name, of_split in counts.items():
@@ -280,7 +282,8 @@ class Ner(Task):
             dropout=config.dropout,
             recurrent_dropout=config.recurrent_dropout,
         )
-        features, shapes = {}, {"words": (None, None)}
+        features: dict[str, keras.Layer] = {}
+        shapes: dict[str, tuple[int | None, ...]] = {"words": (None, None)}
         if self._reads_characters:
             features["characters"] = models.CharacterEncoder(
                 len(self.characters),
@@ -518,7 +521,7 @@ class Ner(Task):
         }
 
     @property
-    def bytes_a_step(self) -> int:
+    def bytes_a_step(self) -> int:  # type: ignore[override]
         """Ids of the word, its tag and its casing, and those of its characters."""
         return 4 * (3 + (_CHARACTERS_READ if self._reads_characters else 0))
 

@@ -12,7 +12,7 @@ from etils import epy
 from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled
 from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
 
 with epy.lazy_imports():
@@ -61,7 +61,7 @@ class SentimentConfig(TrainingConfig, SentimentData):
     """The largest number of known words and affixes together; the most frequent are kept."""
     min_count: PositiveInt = 2
     """How often a word or affix must occur in the training texts to be known."""
-    max_length: PositiveInt | Literal["auto"] = "auto"
+    max_length: PositiveInt | Auto = "auto"
     """Tokens of a text that are read; `auto`: as many as the longest training text has, but at
     least 128 and at most 512."""
     embedding_size: PositiveInt = 128
@@ -104,10 +104,14 @@ class Sentiment(Task):
 
     name = "sentiment"
     key = "text"
+    examples = (
+        "This café is great, the staff is really friendly and the coffee is delicious",
+        "There is nothing to like in this movie.",
+    )
     Config = SentimentConfig
     Data = SentimentData
     config: SentimentConfig
-    labels: "labels.Labels | None" = None
+    labels: "labels.Labels"
     vocabulary: "text.Vocabulary"
     _start: "encoder_start.EncoderStart | None" = None
 
@@ -118,7 +122,7 @@ class Sentiment(Task):
             )
             for name, examples in splits.items()
         }
-        known = self.labels.names if self.labels else counts["train"]
+        known = self.labels.names if hasattr(self, "labels") else counts["train"]
         for name, labels_there in counts.items():
             for label, count in labels_there.items():
                 if not label.strip() or "\n" in label:
@@ -129,7 +133,7 @@ class Sentiment(Task):
                         f"training labels: {', '.join(sorted(known))}"
                     )
         if len(known) < 2:
-            received = ", ".join(f"{label!r} (rows: {known[label]})" for label in known)
+            received = ", ".join(f"{label!r} (rows: {counts['train'][label]})" for label in known)
             raise UserError(f"training needs at least two classes. Received: {received}")
 
     def as_examples(self, inputs: Sequence[str]) -> "dict[str, tf.Tensor]":
@@ -335,7 +339,7 @@ class Sentiment(Task):
         }
 
     @property
-    def bytes_a_step(self) -> int:
+    def bytes_a_step(self) -> int:  # type: ignore[override]
         """Ids of the token, and those of its affixes."""
         return 4 * (5 if self._has_affixes() else 1)
 

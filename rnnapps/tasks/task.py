@@ -85,6 +85,8 @@ class Task:
     """The configuration: a frozen dataclass of `Data`, model and `TrainingConfig` fields."""
     Data: ClassVar[type[DataConfig]]
     """The part of `Config` that says where examples come from and how to read them."""
+    examples: ClassVar[tuple[Any, ...]] = ()
+    """Inputs whose answers the command without arguments shows at its end."""
     PredictOptions: ClassVar[type] = NoOptions
     """A frozen dataclass: further flags of `predict`."""
 

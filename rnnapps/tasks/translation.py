@@ -14,7 +14,7 @@ from jsonargparse.typing import PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled, with_defaults_of
+from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -71,23 +71,23 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """Whether both sides share one vocabulary; each has vectors of its own."""
     min_count: PositiveInt = 1
     """How often a word or character must occur in the training text to be known."""
-    max_length: PositiveInt | Literal["auto"] = "auto"
+    max_length: PositiveInt | Auto = "auto"
     """Tokens of a sentence that are read or written. Longer pairs are left out of training; `auto`:
     as many as the longest training sentence has, but at least 64 and at most 256."""
     max_ratio: PositiveFloat = 9.0
     """Training leaves out pairs of which one side has more than so many times the other's
     tokens."""
-    max_growth: PositiveFloat | Literal["auto"] = "auto"
+    max_growth: PositiveFloat | Auto = "auto"
     """Tokens that are written are at most so many times those that are read, and 10, so that a
     model that repeats itself comes to an end; `auto`: as few as let all training pairs be written.
     """
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
-    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    embedding_size: PositiveInt | Auto = "auto"
     """Units of a token's vector; `auto`: 96 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
-    units: PositiveInt | Literal["auto"] = "auto"
+    units: PositiveInt | Auto = "auto"
     """Units of a recurrent layer; of the encoder's, in each direction; `auto`: 128 for the sample,
     otherwise 256."""
     num_layers: PositiveInt = 1
@@ -112,11 +112,11 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """The share of tokens that training comes to read as the model would have written them."""
     sampling_steps: PositiveInt = 10_000
     """Training steps over which that share grows from 0."""
-    buckets: PositiveInt | Literal["auto"] = "auto"
+    buckets: PositiveInt | Auto = "auto"
     """The largest number of padded lengths; a batch holds pairs of similar length. Each costs a
     compilation of all layers, so `auto` gives each at least 2,500 training pairs, up to 8
     lengths."""
-    epochs: PositiveInt | Literal["auto"] = "auto"
+    epochs: PositiveInt | Auto = "auto"
     """The largest number of passes over the training pairs; `auto`: 9 for the sample, otherwise
     30."""
     learning_rate: PositiveFloat = 2e-3
@@ -147,6 +147,7 @@ class Translation(Task):
 
     name = "translation"
     key = "source"
+    examples = ("Do you want to dance with me?",)
     bytes_a_step = 12
     cuts_training = False
     Config = TranslationConfig
@@ -190,7 +191,8 @@ class Translation(Task):
                 "no token of the training text is known. Received: "
                 f"vocabulary_size={self.config.vocabulary_size}, min_count={self.config.min_count}"
             )
-        pairs, with_blanks = collections.Counter(), 0
+        pairs: collections.Counter[tuple[int, int]] = collections.Counter()
+        with_blanks = 0
         for batch in texts:
             spaced = tf.strings.regex_full_match(tf.strings.strip(batch["target"]), r"(?s).*\s.*")
             with_blanks += int(tf.math.count_nonzero(spaced))
@@ -262,7 +264,7 @@ class Translation(Task):
             self.target = learn(texts.map(lambda batch: batch["target"]))
 
     @staticmethod
-    def _fits(source, target, config: TranslationConfig):
+    def _fits(source: Any, target: Any, config: TranslationConfig) -> Any:
         """Whether training takes a pair of these lengths; numbers, or tensors."""
         larger, smaller = (max, min) if isinstance(source, int) else (tf.maximum, tf.minimum)
         longer, shorter = larger(source, target), smaller(source, target)

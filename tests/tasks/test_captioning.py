@@ -25,6 +25,7 @@ from rnnapps.errors import UserError
 from rnnapps.learner import Learner
 from rnnapps.tasks.captioning import Captioning, CaptioningConfig
 from rnnapps.tasks.config import commented_yaml
+from tests import server_requests
 
 COLORS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 SMALL = CaptioningConfig(data="toy.csv",
@@ -432,3 +433,7 @@ def test_search_space_starts_from_the_configuration():
 def test_the_yaml_beside_the_script_lists_every_setting():
     file = Path(__file__).parents[2] / "pipelines" / "captioning.yaml"
     assert file.read_text(encoding="utf-8") == commented_yaml(CaptioningConfig)
+
+
+def test_a_server_is_asked_as_the_page_says(trained, monkeypatch):
+    server_requests.check(trained[1], "captioning", monkeypatch)

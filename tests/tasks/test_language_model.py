@@ -23,6 +23,7 @@ from rnnapps.learner import Learner
 from rnnapps.models import mixture_log_probabilities, mixture_weights
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
+from tests import server_requests
 
 SMALL = LanguageModelConfig(
     context="lines", units=6, embedding_size=4, batch_size=8, buckets=1, epochs=2, window=10
@@ -296,7 +297,7 @@ def run(*argv):
     assert cli.main(LanguageModel, argv=[str(part) for part in argv]) == 0
 
 
-def test_a_text_file_to_a_served_model(tmp_path, capsys):
+def test_a_text_file_to_a_served_model(tmp_path, capsys, monkeypatch):
     file = tmp_path / "book.txt"
     file.write_bytes("\r\n".join(LINES * 3).encode())
     run(
@@ -317,6 +318,7 @@ def test_a_text_file_to_a_served_model(tmp_path, capsys):
     assert " 4 tokens  perplexity " in first and " 0 tokens " in empty
     (answer,) = serving.load(version).predict(["a xs"])
     assert set(answer) == {"nats", "tokens"} and answer["tokens"] == 4
+    server_requests.check(version, "language_model", monkeypatch)
 
 
 @pytest.mark.parametrize(

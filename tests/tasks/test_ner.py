@@ -24,6 +24,7 @@ from rnnapps.errors import UserError
 from rnnapps.learner import Learner
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.ner import Ner, NerConfig
+from tests import server_requests
 
 SMALL = NerConfig(
     units=4,
@@ -382,3 +383,7 @@ def test_the_commented_configuration_is_the_dataclass():
     file = Path(__file__).parents[2] / "pipelines" / "ner.yaml"
     assert file.read_text(encoding="utf-8") == commented_yaml(NerConfig)
     assert read_config(NerConfig, file) == NerConfig()
+
+
+def test_a_server_is_asked_as_the_page_says(exported, monkeypatch):
+    server_requests.check(exported[1], "ner", monkeypatch)

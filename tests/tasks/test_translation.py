@@ -20,6 +20,7 @@ from rnnapps.errors import UserError
 from rnnapps.learner import Learner
 from rnnapps.tasks.config import commented_yaml
 from rnnapps.tasks.translation import Translation, TranslationConfig
+from tests import server_requests
 
 SMALL = TranslationConfig(
     level="word", units=6, embedding_size=4, batch_size=8, buckets=2, epochs=2, beam_width=3
@@ -308,3 +309,7 @@ def test_search_space_starts_from_the_configuration():
 def test_the_yaml_beside_the_script_lists_every_setting():
     file = Path(__file__).parents[2] / "pipelines" / "translation.yaml"
     assert file.read_text(encoding="utf-8") == commented_yaml(TranslationConfig)
+
+
+def test_a_server_is_asked_as_the_page_says(trained, monkeypatch):
+    server_requests.check(trained[1], "translation", monkeypatch)

@@ -128,9 +128,11 @@ def _captions(path: str, image_column: str, caption_column: str) -> Captions:
 def _flickr_captions(path: str) -> Captions:
     for line, text, reason in read_text_lines(path):
         match = _TOKEN_LINE.fullmatch(text)
-        if reason is None and match is None:
-            reason = "not an image, #, a number, a tab and a caption (a table is named .csv)"
-        yield BadRow(path, line, reason) if reason else _caption(path, line, *match.groups())
+        if reason is not None or match is None:
+            form = "not an image, #, a number, a tab and a caption (a table is named .csv)"
+            yield BadRow(path, line, reason or form)
+        else:
+            yield _caption(path, line, *match.groups())
 
 
 def _table_captions(path: str, read, image_column: str, caption_column: str) -> Captions:
@@ -175,6 +177,6 @@ def _caption(path: str, line: int | None, name: str, text: str | None) -> tuple[
     words = (text or "").split()
     if not words:
         return BadRow(path, line, f"an empty caption of {name}")
-    if "\0" in text:
+    if "\0" in (text or ""):
         return BadRow(path, line, "a NUL byte in the text")
     return name, " ".join(words)

@@ -24,7 +24,7 @@ LONGEST_SENTENCE = 10_000
 
 def read_conll(
     path: str | os.PathLike,
-    token_column: int = 0,
+    token_column: int | str = 0,
     tag_column: int | str = -1,
     scheme: str = AUTO,
 ) -> Iterator[Row]:

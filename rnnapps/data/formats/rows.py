@@ -3,10 +3,10 @@
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from rnnapps.errors import UserError
 
@@ -33,8 +33,9 @@ class BadRow:
         return f"{place}: {self.reason}"
 
 
-# What is costly to read, or large, is a function that reads it; not every pass needs it.
-Field: TypeAlias = str | bytes | Callable[[], bytes | BadRow]
+# A field's name says whether it is a text or bytes. What is costly to read, or large, is a function
+# that reads it, `() -> bytes | BadRow`; not every pass needs it.
+Field: TypeAlias = Any
 Row: TypeAlias = dict[str, Field] | BadRow
 
 
@@ -54,7 +55,7 @@ def whole(row: Row) -> dict[str, str | bytes] | BadRow:
 
 
 @contextmanager
-def open_bytes(path: str) -> Iterator[BinaryIO]:
+def open_bytes(path: str) -> Iterator[IO[bytes]]:
     """Opens a file, through gzip when it is named `.gz`; what fails becomes a `UserError`.
 
     Args:
@@ -64,7 +65,8 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
         A binary handle.
     """
     try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as handle:
+        opened: Any = gzip.open if path.endswith(".gz") else open
+        with opened(path, "rb") as handle:
             yield handle
     except FileNotFoundError:
         raise UserError(f"no such file or folder: {path}") from None

@@ -98,7 +98,7 @@ def read_jsonl(
         except ValueError as error:
             row, reason = None, str(error)
         if row is None:
-            yield BadRow(path, line, reason)
+            yield BadRow(path, line, reason or "")
             continue
         for column in () if known else fields.values():
             column_position(path, column, list(row))
