@@ -118,6 +118,5 @@ class LanguageModelTab(Tab):
         return (panel("Written", f"<pre class='written'><b>{given}</b>{new}</pre>"),)
 
     def _another(self, *given) -> tuple[str, int]:
-        *others, seed = given
-        seed = 0 if seed is None else int(seed) + 1
-        return *self._answer(*others, seed), seed
+        seed = 0 if given[-1] is None else int(given[-1]) + 1
+        return *self._answer(*(*given[:-1], seed)), seed
