@@ -41,6 +41,12 @@ from rnnapps.tasks.translation import Translation
 TASKS = {task.name: task for task in (Sentiment, Ner, LanguageModel, Translation, Captioning)}
 STEPS = 64
 OPSET = "18"
+# What a message means, where it does not say so.
+MEANINGS = {
+    "hashtable need to be initialized": "tables are empty",
+    "couldn't find scan output index": "the loop with a mask",
+    "'utf-8' codec can't decode": "a constant that is no UTF-8",
+}
 
 _RUN = """
 import sys
@@ -224,6 +230,9 @@ def apart(function, *arguments) -> str:
 
 def reason(fault: str) -> str:
     """Shortens a message to what fits a table."""
+    for told, meaning in MEANINGS.items():
+        if told in fault:
+            return meaning
     lists = re.search(r"(?:Custom|TF Select) ops: (.*)", fault)
     if lists:
         return lists[1]
