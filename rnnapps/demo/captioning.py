@@ -88,7 +88,7 @@ class CaptioningTab(Tab):
         self.connect(self._look_again, [answered, chosen], [seen], mistake, [chosen.input])
         self.tell_limits()
 
-    def _answer(self, file: str | None, beam: int, nbest: int) -> tuple[str, Any, str, str]:
+    def _answer(self, file: str | None, beam: int, nbest: int) -> tuple[str, Any, str | None, str]:
         encoded = _read(file)
         found = self._candidates.find(beam, nbest, image=encoded)
         best = next(iter(found), "")

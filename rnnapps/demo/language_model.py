@@ -120,4 +120,5 @@ class LanguageModelTab(Tab):
     def _another(self, *given) -> tuple[str, int]:
         *others, seed = given
         seed = 0 if seed is None else int(seed) + 1
-        return *self._answer(*others, seed), seed
+        (written,) = self._answer(*others, seed=seed)
+        return written, seed

@@ -42,7 +42,7 @@ class Occlusion:
         """
         return _log_odds(self.whole[label]) - _log_odds(self.without[:, label])
 
-    def by_character(self, values: Sequence[float]) -> np.ndarray:
+    def by_character(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
         """Spreads a value a word over its characters, as `figures.coloured_text` takes them.
 
         Args:

@@ -148,7 +148,7 @@ class Sentiment(Task):
         self.labels = labels.Labels(sorted(classes))
         known = text.add_affixes(words) if self._has_affixes() else words
         if config.encoder_from:
-            self._start = self._read_start()
+            self._start = self._read_start(config.encoder_from)
             self.vocabulary = self._start.vocabulary
         else:
             self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
@@ -167,7 +167,7 @@ class Sentiment(Task):
             self.plan,
         )
 
-    def _read_start(self) -> "encoder_start.EncoderStart":
+    def _read_start(self, run: str) -> "encoder_start.EncoderStart":
         config = self.config
         if self._has_affixes():
             raise UserError(
@@ -182,7 +182,7 @@ class Sentiment(Task):
             )
         names = ("cell", "units", "num_layers", "embedding_size")
         sizes = {name: getattr(config, name) for name in names}
-        return encoder_start.read_start(config.encoder_from, config.tokens, sizes)
+        return encoder_start.read_start(run, config.tokens, sizes)
 
     def state(self) -> Mapping[str, bytes]:
         return {
