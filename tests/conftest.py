@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rnnapps import cli
-from rnnapps.data.datasets.sample_reviews import grammar
-from rnnapps.tasks.sentiment import Sentiment
-
 # A GPU is shared by the processes of the tests and those that they start.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
@@ -45,6 +41,8 @@ def checked_here(monkeypatch):
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory) -> Path:
     """A CSV file of 400 generated reviews with the columns text and label."""
+    from rnnapps.data.datasets.sample_reviews import grammar
+
     file = tmp_path_factory.mktemp("reviews") / "reviews.csv"
     with file.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
@@ -57,6 +55,10 @@ def reviews(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def trained(reviews, tmp_path_factory) -> tuple[Path, Path]:
     """A run folder and the version exported from it, made by the command line."""
+    # Not above, because the tests of the layers need nothing that a task does.
+    from rnnapps import cli
+    from rnnapps.tasks.sentiment import Sentiment
+
     folder = tmp_path_factory.mktemp("trained")
     argv = ["train", f"--data={reviews}", f"--out={folder}/run", f"--export={folder}/versions"]
     assert cli.main(Sentiment, argv=[*argv, *SMALL]) == 0

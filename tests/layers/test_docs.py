@@ -30,9 +30,14 @@ def test_examples_run(name):
     module = importlib.import_module(f"rnnapps.layers.{name}")
     public = {name: getattr(layers, name) for name in layers.__all__}
     names = {"keras": keras, **vars(module), **public}
-    result = doctest.testmod(module, globs=names)
-    assert result.attempted > 0
-    assert result.failed == 0
+    examples = doctest.DocTestFinder().find(module, globs=names)
+    if keras.backend.backend() == "jax":
+        examples = [e for e in examples if not e.name.endswith("CRFAccuracy")]  # not for JAX
+    runner = doctest.DocTestRunner()
+    for example in examples:
+        runner.run(example)
+    assert runner.tries > 0
+    assert runner.failures == 0
 
 
 def test_every_public_name_has_an_example():
