@@ -1,6 +1,6 @@
 """How long one request to an exported model takes, against the usual Keras export of its sizes.
 
-    python benchmarks/latency.py [TASK ...] [--requests 1000] [--seed 0]
+    python benchmarks/latency.py [TASK ...] [--requests 1000] [--threads 1] [--seed 0]
 
 Both sides are exported, loaded again, and asked in turn for one text at a time: random words of the
 task's bundled sample, 1 to 40 of them, of translation 1 to 12. The weights are untrained, which
@@ -39,10 +39,13 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(TASKS))
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=0, help="0: as TensorFlow chooses")
     flags = parser.parse_args()
+    tf.config.threading.set_inter_op_parallelism_threads(flags.threads)
+    tf.config.threading.set_intra_op_parallelism_threads(flags.threads)
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}, "
-        f"{flags.requests:,} requests\n"
+        f"{flags.requests:,} requests, {flags.threads or 'all'} threads\n"
     )
     print("| task | ours, p50 | p99 | Keras, p50 | p99 | Keras / ours, p50 | p99 |")
     print("|---" * 7 + "|")

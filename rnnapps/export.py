@@ -19,7 +19,7 @@ import rnnapps
 from rnnapps import serving
 from rnnapps.errors import UserError
 from rnnapps.folders import next_version
-from rnnapps.tasks.config import read_config, write_config
+from rnnapps.tasks.config import TrainingConfig, read_config, write_config
 from rnnapps.tasks.task import Task
 
 log = logging.getLogger("rnnapps")
@@ -201,8 +201,14 @@ def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> st
         "",
         "## Training",
         "",
-        f"Data `{config.data}`; seed {config.seed}; {metrics['parameters']:,} parameters; "
-        f"{metrics['seconds']} seconds. All settings are in `config.yaml`.",
+        f"Data: `{config.data}`. {_data_notice(config)}",
+        "",
+        f"Seed {config.seed}; {metrics['parameters']:,} parameters; {metrics['seconds']} seconds. "
+        "All settings are in `config.yaml` of this folder, with which it is trained again by",
+        "",
+        "```sh",
+        f"python pipelines/{task.name}.py train --config this/folder/config.yaml",
+        "```",
         "",
         "| split | examples | " + " | ".join(metrics["test"]) + " |",
         "|---" * (2 + len(metrics["test"])) + "|",
@@ -212,6 +218,14 @@ def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> st
         lines.append(f"| {split} | {count:,} | {values} |")
     lines += ["", "## Limits", "", task.limits(), ""]
     return "\n".join(lines)
+
+
+def _data_notice(config: TrainingConfig) -> str:
+    if config.data_notice:
+        return config.data_notice
+    if config.data == "sample":
+        return "rnnapps generates it; it holds nothing of others, and has the licence of rnnapps."
+    return "Nothing was said of its authors and its licence; ask them before passing the model on."
 
 
 def _tensors(specs: Mapping[str, tf.TensorSpec]) -> str:

@@ -61,5 +61,6 @@ def trained(reviews, tmp_path_factory) -> tuple[Path, Path]:
 
     folder = tmp_path_factory.mktemp("trained")
     argv = ["train", f"--data={reviews}", f"--out={folder}/run", f"--export={folder}/versions"]
-    assert cli.main(Sentiment, argv=[*argv, *SMALL]) == 0
+    notice = "--data_notice=Four hundred sentences, by nobody; CC0."
+    assert cli.main(Sentiment, argv=[*argv, *SMALL, notice]) == 0
     return folder / "run", folder / "versions" / "1"

@@ -82,6 +82,7 @@ def test_a_version_holds_what_is_documented(trained):
     assert (version / "metrics.json").read_text() == (run / "metrics.json").read_text()
     assert (version / "config.yaml").read_text() == (run / "config.yaml").read_text()
     card = (version / "MODEL_CARD.md").read_text()
+    assert "by nobody; CC0." in card and "train --config" in card
     assert "`text`: string [?]" in card and "`vector`: float32 [?, 16]" in card
     assert [child.name for child in version.parent.iterdir()] == ["1"]
 

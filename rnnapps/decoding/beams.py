@@ -152,46 +152,50 @@ def beam_search(
         forbidden=tuple(forbidden),
     )
     tokens = tf.convert_to_tensor(tokens, tf.int32)
-    beams, sentences = search.begin(
+    beams, progress, sentences = search.begin(
         tokens, state, memory, source_mask, at_least_0(length), _at_least_1(hypotheses)
     )
     length = at_least_0(tf.reduce_max(length))
     # Of each step and beam: the beam it came from, its token, and where that beam attended to.
     steps = tf.TensorArray(tf.int32, length, element_shape=[None, None, 3])
 
-    def unfinished(number, beams, sentences, found, steps):
-        return tf.reduce_any(_is_live(sentences.log_probabilities))
+    def unfinished(number, beams, progress, sentences, found, steps):
+        return tf.reduce_any(_is_live(progress.log_probabilities))
 
-    def turn(number, beams, sentences, found, steps):
-        numbers = sentences.numbers
-        beams, sentences, taken = search.turn(number, beams, sentences)
-        steps = steps.write(number, _spread(taken, numbers, tf.size(tokens)))
-        live = tf.reduce_any(_is_live(sentences.log_probabilities), axis=1)  # [sentences]
-        many = tf.math.count_nonzero(live, dtype=tf.int32)
-        beams, sentences, found = tf.cond(
-            4 * many <= 3 * tf.size(live),  # often enough, and all copies are but 3 of the whole
-            lambda: (
-                *search.only(tf.where(live)[:, 0], beams, sentences),
-                _settled(found, sentences),
-            ),
-            lambda: (beams, sentences, found),
-        )
-        # The step function's operations may have lost it.
-        tf.nest.map_structure(
-            lambda tensor, shape: tensor.set_shape(shape), (beams, sentences, found), shapes
-        )
-        return number + 1, beams, sentences, found, steps
+    def crowded(number, beams, progress, steps):
+        # To leave out a quarter is often enough, and all copies are but 3 of the whole.
+        live = _live_sentences(progress)
+        return 4 * tf.math.count_nonzero(live, dtype=tf.int32) > 3 * tf.size(live)
 
-    shapes = tf.nest.map_structure(_any_rows, (beams, sentences, sentences.found))
+    def phase(number, beams, progress, sentences, found, steps):
+        # In a loop of its own, which carries nothing but what a step changes.
+        def turn(number, beams, progress, steps):
+            beams, progress, taken = search.turn(number, beams, progress, sentences)
+            taken = _spread(taken, sentences.numbers, tf.size(tokens))
+            beams, progress = _shaped((beams, progress), shapes[:2])
+            return number + 1, beams, progress, steps.write(number, taken)
+
+        number, beams, progress, steps = tf.while_loop(
+            crowded,
+            turn,
+            (number, beams, progress, steps),
+            (tf.TensorShape([]), shapes.beams, shapes.progress, tf.TensorShape(None)),
+        )
+        found = _settled(found, progress.found, sentences.numbers)
+        kept = search.only(tf.where(_live_sentences(progress))[:, 0], beams, progress, sentences)
+        return number, *_shaped(kept, shapes), found, steps
+
+    carried = _Carried(beams, progress, sentences)
+    shapes = tf.nest.map_structure(_any_rows, carried)
     if no_repeat_ngram:
-        shapes = (shapes[0]._replace(history=tf.TensorShape([None, None])), *shapes[1:])
-    number, _, sentences, found, steps = tf.while_loop(
+        history = tf.TensorShape([None, None])
+        shapes = shapes._replace(beams=shapes.beams._replace(history=history))
+    number, *_, found, steps = tf.while_loop(
         unfinished,
-        turn,
-        (0, beams, sentences, sentences.found, steps),
-        (tf.TensorShape([]), *shapes, tf.TensorShape(None)),
+        phase,
+        (0, *carried, progress.found, steps),
+        (tf.TensorShape([]), *shapes, shapes.progress.found, tf.TensorShape(None)),
     )
-    found = _settled(found, sentences)
     tokens, attended = _traced_back(found, steps, number, length, end)
     return Hypotheses(
         tokens, found.lengths, _float32(found.log_probabilities), _float32(found.scores), attended
@@ -217,15 +221,28 @@ class _Found(NamedTuple):
     ended: tf.Tensor  # whether there is an end token
 
 
+class _Progress(NamedTuple):
+    """What each step changes of each sentence that is still searched."""
+
+    log_probabilities: tf.Tensor  # [sentences, width], float64, of live beams; -inf of others
+    found: _Found
+
+
 class _Sentences(NamedTuple):
-    """What the loop carries of each sentence that it still searches."""
+    """What is the same in all steps of each sentence that is still searched."""
 
     numbers: tf.Tensor  # [sentences], in the batch
     lengths: tf.Tensor  # [sentences], the most tokens
-    log_probabilities: tf.Tensor  # [sentences, width], float64, of live beams; -inf of others
-    found: _Found
     memory: Any
     source_mask: Any  # [sentences, source]; () where it isn't asked for
+
+
+class _Carried(NamedTuple):
+    """What is known of the sentences that are still searched."""
+
+    beams: _Beams
+    progress: _Progress
+    sentences: _Sentences
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,14 +282,13 @@ class _Search:
         sentences = _Sentences(
             tf.range(batch),
             lengths,
-            tf.where(first, np.float64(0), _NEVER),
-            found,
             tf.nest.map_structure(tf.convert_to_tensor, memory) if self.has_memory else (),
             source_mask,
         )
-        return tf.nest.map_structure(lambda x: tf.repeat(x, self.width, axis=0), beams), sentences
+        beams = tf.nest.map_structure(lambda x: tf.repeat(x, self.width, axis=0), beams)
+        return beams, _Progress(tf.where(first, np.float64(0), _NEVER), found), sentences
 
-    def turn(self, number, beams, sentences):
+    def turn(self, number, beams, progress, sentences):
         """Takes a step, and returns what is known after it and what each beam took.
 
         The latter is int32 `[sentences, width, 3]`: from which beam it came, by which token, and
@@ -292,7 +308,7 @@ class _Search:
         # The best 2 * width have at least width without the end token, as a beam ends but once.
         some = tf.shape(added)[1]
         sums = tf.cast(tf.reshape(added, [-1, width, some]), tf.float64)
-        sums += sentences.log_probabilities[:, :, None]  # [sentences, width, some]
+        sums += progress.log_probabilities[:, :, None]  # [sentences, width, some]
         best, places = tf.math.top_k(
             tf.reshape(sums, [-1, width * some]), tf.minimum(2 * width, width * some)
         )  # [sentences, 2 * width]
@@ -309,6 +325,7 @@ class _Search:
         last = (number + 1 == sentences.lengths)[:, None]  # [sentences, 1]
         found = self._found(
             number + 1,
+            progress.found,
             sentences,
             attention,
             ended=(ended, parents[:, :width]),
@@ -319,25 +336,22 @@ class _Search:
         live = tf.where(last | (bounds <= found.scores[:, -1:]), _NEVER, live)
 
         carried = state, attention, beams.history
-        state, attention, history = tf.cond(
-            tf.reduce_any((came != own) & _is_live(live)),
-            lambda: _gathered(carried, self._rows(tf.range(tf.shape(came)[0]), came)),
-            lambda: carried,
-        )
+        moved = self._rows(tf.range(tf.shape(came)[0]), came)
+        state, attention, history = _gathered(carried, moved)
         rows = tf.reshape(tokens, [-1])
         if self.no_repeat_ngram:
             history = tf.concat([history, rows[:, None]], axis=1)
         taken = tf.stack([came, tokens, tf.reshape(attended, [-1, width])], axis=2)
         return (
             _Beams(rows, state, attention, history),
-            sentences._replace(log_probabilities=live, found=found),
+            _Progress(live, found),
             taken,
         )
 
-    def only(self, kept, beams, sentences):
+    def only(self, kept, beams, progress, sentences):
         """Leaves only the sentences with these indices."""
         rows = self._rows(tf.cast(kept, tf.int32), tf.range(self.width)[None])
-        return _gathered(beams, rows), _gathered(sentences, kept)
+        return _Carried(_gathered(beams, rows), *_gathered((progress, sentences), kept))
 
     def _rows(self, sentences, beams):
         """Returns the indices of the rows of these beams of each sentence, `[rows]`."""
@@ -386,8 +400,8 @@ class _Search:
         always = tf.repeat(always, tf.shape(later)[0], axis=0)  # [rows, some]
         return tf.concat([always, later], axis=1)
 
-    def _found(self, length, sentences, attention, ended, cut):
-        """Returns the best of what was found before and of what has ended or was cut now.
+    def _found(self, length, found, sentences, attention, ended, cut):
+        """Returns the best of what was `found` before and of what has ended or was cut now.
 
         Both are log-probabilities, -inf where there is nothing, and the beams they came from,
         `[sentences, width]`.
@@ -410,11 +424,11 @@ class _Search:
                 tf.concat([ended[1], own], axis=1),
                 tf.concat([tf.ones_like(own, tf.bool), tf.zeros_like(own, tf.bool)], axis=1),
             )
-            both = [tf.concat(pair, axis=1) for pair in zip(sentences.found, new, strict=True)]
-            _, best = tf.math.top_k(both[0], tf.shape(sentences.found.scores)[1])
+            both = [tf.concat(pair, axis=1) for pair in zip(found, new, strict=True)]
+            _, best = tf.math.top_k(both[0], tf.shape(found.scores)[1])
             return _Found(*(tf.gather(values, best, batch_dims=1) for values in both))
 
-        return tf.cond(tf.reduce_any(_is_live(log_probabilities)), merged, lambda: sentences.found)
+        return tf.cond(tf.reduce_any(_is_live(log_probabilities)), merged, lambda: found)
 
 
 def _traced_back(found, steps, number, length, end):
@@ -442,11 +456,10 @@ def _traced_back(found, steps, number, length, end):
     return tf.unstack(tf.transpose(written.stack()[:-1], [3, 1, 2, 0]))
 
 
-def _settled(found, sentences):
+def _settled(found, own, numbers):
     """Returns what was found in the whole batch, with what these sentences have found."""
-    rows = sentences.numbers[:, None]
     return tf.nest.map_structure(
-        lambda all_, some: tf.tensor_scatter_nd_update(all_, rows, some), found, sentences.found
+        lambda all_, some: tf.tensor_scatter_nd_update(all_, numbers[:, None], some), found, own
     )
 
 
@@ -460,6 +473,11 @@ def _gathered(nest, rows):
     return tf.nest.map_structure(lambda x: tf.gather(x, rows), nest)
 
 
+def _live_sentences(progress):
+    """Returns which sentences have a live beam, `[sentences]`."""
+    return tf.reduce_any(_is_live(progress.log_probabilities), axis=1)
+
+
 def _is_live(log_probabilities):
     return log_probabilities > _NEVER
 
@@ -467,6 +485,12 @@ def _is_live(log_probabilities):
 def _any_rows(tensor):
     """Returns what of a tensor's shape stays the same in the loop, which leaves out rows."""
     return tf.TensorShape([None, *tensor.shape[1:]])
+
+
+def _shaped(nest, shapes):
+    """Tells what shapes still are, where the step function's operations have lost them."""
+    tf.nest.map_structure(lambda tensor, shape: tensor.set_shape(shape), nest, shapes)
+    return nest
 
 
 def _float32(numbers):

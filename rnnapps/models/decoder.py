@@ -199,8 +199,8 @@ class Decoder(keras.layers.Layer):
         )
         if self.attention is None:
             return outputs, None, states
-        outputs, weights = self._look(outputs, memory)
-        return outputs, weights, states
+        contexts, weights = self.attention.attend(outputs, memory)
+        return self._combined(contexts, outputs), weights, states
 
     def begin(self, vectors, training=None):
         """Reads what is no token before the first one, from states of zero.
@@ -237,7 +237,7 @@ class Decoder(keras.layers.Layer):
         """
         vectors = self.encoder.embed(ids[:, None])[:, 0]  # [batch, embedding_size]
         outputs, weights, states = self._step(vectors, states, memory)
-        return self.logits(outputs[:, None])[:, 0], weights, states
+        return self.logits(outputs), weights, states
 
     def _step(self, vectors, states, memory, training=None):
         """Takes a step for embeddings, `[batch, embedding_size]`."""
@@ -251,15 +251,15 @@ class Decoder(keras.layers.Layer):
         rows, texts = ops.shape(outputs)[0], ops.shape(memory.mask)[0]
         beams = rows // ops.maximum(texts, 1)
         queries = ops.reshape(outputs, (texts, beams, outputs.shape[-1]))
-        outputs, weights = self._look(queries, memory)
-        outputs = ops.reshape(outputs, (rows, outputs.shape[-1]))  # [batch, output_size]
+        contexts, weights = self.attention.attend(queries, memory)
+        contexts = ops.reshape(contexts, (rows, contexts.shape[-1]))  # [batch, features]
+        outputs = self._combined(contexts, outputs)
         weights = ops.reshape(weights, (rows, ops.shape(weights)[-1]))  # [batch, source]
         return outputs, weights, [*states, outputs] if self.input_feeding else states
 
-    def _look(self, outputs, memory):
-        contexts, weights = self.attention.attend(outputs, memory)
-        seen = ops.concatenate([contexts, outputs], axis=-1)
-        return self.attentional_layer(seen), weights  # [batch, time, output_size]
+    def _combined(self, contexts, outputs):
+        """Combines what was seen with what sought it, `[batch, (time,) output_size]`."""
+        return self.attentional_layer(ops.concatenate([contexts, outputs], axis=-1))
 
     def _feed(self, ids, initial_state, reset, memory, padded, training):
         """Takes the steps of `read` one by one."""
@@ -293,7 +293,10 @@ class Decoder(keras.layers.Layer):
         return outputs, weights, list(states)
 
     def logits(self, hidden):
-        """Scores all words, in float32: `[batch, time, vocabulary_size]` for what `hidden` gave."""
+        """Scores all words, float32 `[batch, time, vocabulary_size]`, for what `hidden` gave.
+
+        The time may be left out on both sides.
+        """
         if not self.tied:
             return self.output_layer(hidden)
         if self.projection is not None:

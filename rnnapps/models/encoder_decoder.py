@@ -154,17 +154,17 @@ class EncoderDecoder(keras.Model):
         nats = keras.losses.sparse_categorical_crossentropy(following, logits, from_logits=True)
         return -ops.where(ops.not_equal(following, 0), nats, ops.zeros_like(nats))
 
-    def alignment(self, source, target):
+    def alignment(self, encoded, target):
         """Tells where the decoder looks when it writes what follows each target token.
 
         Args:
-            source: As for the call.
+            encoded: What `encode` returned of the source.
             target: As for `log_probabilities`.
 
         Returns:
             The attention's weights, `[batch, time, source]`.
         """
-        memory, states = self.encode(source, training=False)
+        memory, states = encoded
         return self.decoder.read(target, states, memory=memory, training=False)[1]
 
     def _sampled(self, target, logits):

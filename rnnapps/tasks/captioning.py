@@ -16,7 +16,7 @@ from jsonargparse.typing import NonNegativeFloat, PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -273,11 +273,7 @@ class Captioning(Task):
 
     def _settled(self, lengths: "collections.Counter[int]") -> CaptioningConfig:
         """Gives every `auto` field its value, for training captions of such lengths."""
-        config = self.config
-        for name, (of_sample, otherwise) in _AUTO.items():
-            if getattr(config, name) == "auto":
-                value = of_sample if config.data == "sample" else otherwise
-                config = dataclasses.replace(config, **{name: value})
+        config = with_defaults_of(self.config, _AUTO)
         if config.max_length == "auto":
             longest = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)
             config = dataclasses.replace(config, max_length=longest)
@@ -542,7 +538,7 @@ class Captioning(Task):
         """
         found = search.search(
             model,
-            source,
+            model.encode(source, training=False),
             self.config,
             beam_width=beam,
             nbest=nbest,
@@ -558,7 +554,8 @@ class Captioning(Task):
         is no token.
         """
         read, _ = self._ids(captions)  # [batch, (time)]
-        weights = model.alignment(pixels, read.to_tensor())  # [batch, time, regions]
+        encoded = model.encode(pixels, training=False)
+        weights = model.alignment(encoded, read.to_tensor())  # [batch, time, regions]
         pieces = self.tokens.pieces(captions)[:, : self.config.max_length - 1]  # [batch, (time)]
         pieces = tf.concat([pieces, tf.fill([tf.shape(captions)[0], 1], "")], axis=1)
         there = tf.sequence_mask(pieces.row_lengths(), tf.shape(weights)[1])  # [batch, time]
@@ -572,19 +569,6 @@ class Captioning(Task):
         config = self.config
         image = tf.TensorSpec([None], tf.string, name="image")
 
-        def answer(image, beam, nbest):
-            pixels, valid = self._pixels(image)
-            captions, scores = self._describe(model, pixels, beam, nbest)
-            valid = valid[:, None]  # [batch, 1]
-            return {
-                "caption": tf.where(valid, captions, ""),
-                "score": tf.where(valid, scores, -np.inf),
-            }
-
-        @tf.function(input_signature=[image], autograph=False)
-        def serve(image):
-            return answer(image, config.beam_width, 1)
-
         @tf.function(
             input_signature=[
                 image,
@@ -594,8 +578,19 @@ class Captioning(Task):
             autograph=False,
         )
         def decode(image, beam, nbest):
+            pixels, valid = self._pixels(image)
             beam = tf.maximum(beam, 1)
-            return answer(image, beam, tf.clip_by_value(nbest, 1, beam))
+            nbest = tf.clip_by_value(nbest, 1, beam)
+            captions, scores = self._describe(model, pixels, beam, nbest)
+            valid = valid[:, None]  # [batch, 1]
+            return {
+                "caption": tf.where(valid, captions, ""),
+                "score": tf.where(valid, scores, -np.inf),
+            }
+
+        @tf.function(input_signature=[image], autograph=False)
+        def serve(image):
+            return decode(image, config.beam_width, 1)
 
         @tf.function(
             input_signature=[image, tf.TensorSpec([None], tf.string, name="caption")],

@@ -92,6 +92,8 @@ class TrainingConfig:
     for none."""
     checkpoint_minutes: NonNegativeFloat = 0.0
     """Write a checkpoint where the last is so many minutes old; 0 for none."""
+    data_notice: str | None = None
+    """What the model card says of the data: where it is from, its authors and its licence."""
 
 
 def settled(config: Any, num_examples: int) -> Any:
@@ -112,6 +114,23 @@ def settled(config: Any, num_examples: int) -> Any:
     if buckets == "auto":
         buckets = min(max(num_examples // 1000, 1), 8)
     return dataclasses.replace(config, batch_size=batch_size, buckets=buckets)
+
+
+def with_defaults_of(config: Any, defaults: Mapping[str, tuple[Any, Any]]) -> Any:
+    """Gives fields that are `auto` their values, which may be others for the bundled sample.
+
+    Args:
+        config: a `DataConfig`.
+        defaults: each field's value for the sample, and for other data.
+
+    Example:
+    >>> config = with_defaults_of(DataConfig(splits="auto"), {"splits": ("80/10/10", "90/5/5")})
+    >>> config.splits
+    '80/10/10'
+    """
+    which = 0 if config.data == "sample" else 1
+    chosen = {n: values[which] for n, values in defaults.items() if getattr(config, n) == "auto"}
+    return dataclasses.replace(config, **chosen)
 
 
 def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:

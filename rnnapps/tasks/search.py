@@ -37,7 +37,7 @@ class SearchConfig:
 
 def search(
     model: "models.EncoderDecoder",
-    source: Any,
+    encoded: Any,
     config: SearchConfig,
     *,
     beam_width: "tf.Tensor",
@@ -49,7 +49,7 @@ def search(
 
     Args:
         model: the model.
-        source: what its encoder takes, the batch first.
+        encoded: what its `encode` returned of the sources.
         config: how texts are compared.
         beam_width: how many are kept, an int32 scalar.
         nbest: how many are given, an int32 scalar of at most `beam_width`.
@@ -59,7 +59,7 @@ def search(
     Returns:
         The best texts, `nbest` for each source.
     """
-    memory, states = model.encode(source, training=False)
+    memory, states = encoded
     attends = memory is not None
 
     def step(tokens, state, memory=None):

@@ -14,7 +14,7 @@ from jsonargparse.typing import PositiveFloat, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks import search
-from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled
+from rnnapps.tasks.config import DataConfig, Share, TrainingConfig, settled, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention, labels
 from rnnapps.tasks.search import SearchConfig
 from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
@@ -39,6 +39,8 @@ _PAD, _UNKNOWN, _END = 0, 1, search.END
 _SHORTEST_LIMIT, _LONGEST_LIMIT = 64, 256
 _DECODED_AT_ONCE = 64
 _WORST_SHOWN, _TRAIN_MEASURED = 100, 1_000
+# What `auto` is for the sample, and otherwise.
+_AUTO = {"embedding_size": (128, 256), "units": (128, 256), "epochs": (8, 30)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +83,13 @@ class TranslationConfig(TrainingConfig, TranslationData):
     """
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
-    embedding_size: PositiveInt = 256
-    """Units of a token's vector."""
+    embedding_size: PositiveInt | Literal["auto"] = "auto"
+    """Units of a token's vector; `auto`: 128 for the sample, otherwise 256."""
     cell: Literal["elman", "lstm", "gru"] = "lstm"
     """The recurrent cell."""
-    units: PositiveInt = 256
-    """Units of a recurrent layer; of the encoder's, in each direction."""
+    units: PositiveInt | Literal["auto"] = "auto"
+    """Units of a recurrent layer; of the encoder's, in each direction; `auto`: 128 for the sample,
+    otherwise 256."""
     num_layers: PositiveInt = 1
     """Recurrent layers of encoder and decoder, one on top of the other."""
     bidirectional: bool = True
@@ -114,7 +117,7 @@ class TranslationConfig(TrainingConfig, TranslationData):
     compilation of all layers, so `auto` gives each at least 2,500 training pairs, up to 8
     lengths."""
     epochs: PositiveInt | Literal["auto"] = "auto"
-    """The largest number of passes over the training pairs; `auto`: 5 for the sample, otherwise
+    """The largest number of passes over the training pairs; `auto`: 8 for the sample, otherwise
     30."""
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
@@ -175,7 +178,6 @@ class Translation(Task):
         return {"source": tf.constant(inputs, tf.string)}
 
     def adapt(self, train: "tf.data.Dataset") -> None:
-        config = self.config
         texts = train.batch(1024)
         try:
             self._learn_tokens(texts)
@@ -184,7 +186,7 @@ class Translation(Task):
         if min(len(self.source), len(self.target)) <= 3:
             raise UserError(
                 "no token of the training text is known. Received: "
-                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+                f"vocabulary_size={self.config.vocabulary_size}, min_count={self.config.min_count}"
             )
         pairs, with_blanks = collections.Counter(), 0
         for batch in texts:
@@ -195,49 +197,52 @@ class Translation(Task):
                 for name, side in (("source", self.source), ("target", self.target))
             )
             pairs.update(zip(*lengths, strict=True))
-        max_length = config.max_length
-        if max_length == "auto":
-            longest = max(map(max, pairs))
-            max_length = min(max(longest, _SHORTEST_LIMIT), _LONGEST_LIMIT)
-        epochs = config.epochs
-        if epochs == "auto":
-            epochs = 5 if config.data == "sample" else 30
-        config = dataclasses.replace(config, max_length=max_length, epochs=epochs)
-        long = sum(count for pair, count in pairs.items() if max(pair) > max_length)
-        kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
-        lengths = collections.Counter()
-        for pair, count in kept.items():
-            lengths[max(pair)] += count
-        if not kept:
-            raise UserError(
-                "all training pairs are longer than max_length or more unlike than max_ratio. "
-                f"Received: {pairs.total():,} pairs, max_length={max_length}, "
-                f"max_ratio={config.max_ratio}"
-            )
         # Without blanks there are no words, of which BLEU is made.
         self._monitor = "bleu" if 2 * with_blanks >= pairs.total() else "chrf"
-        growth = config.max_growth
-        if growth == "auto":
-            growth = max(1.0, *((target - 10) / source for source, target in kept))
-            growth = round(growth + 0.005, 2)
-        buckets = config.buckets
-        if buckets == "auto":
-            buckets = min(max(lengths.total() // 2500, 1), 8)
-        config = dataclasses.replace(config, max_growth=growth, buckets=buckets)
-        self.config = settled(config, lengths.total())
-        self.plan = batching.Plan.of(lengths, **self.plan_sizes())
+        kept = self._settle(pairs)
+        long = sum(count for pair, count in pairs.items() if max(pair) > self.config.max_length)
+        self.plan = batching.Plan.of(kept, **self.plan_sizes())
         log.info(
             "%s training pairs; left out are %s longer than %d tokens, and %s of which one side is "
             "more than %g times as long as the other; %s and %s tokens known; %s",
-            f"{lengths.total():,}",
+            f"{kept.total():,}",
             f"{long:,}",
-            max_length,
-            f"{pairs.total() - long - lengths.total():,}",
-            config.max_ratio,
+            self.config.max_length,
+            f"{pairs.total() - long - kept.total():,}",
+            self.config.max_ratio,
             f"{len(self.source):,}",
             f"{len(self.target):,}",
             self.plan,
         )
+
+    def _settle(self, pairs: "collections.Counter[tuple[int, int]]") -> "collections.Counter[int]":
+        """Gives every `auto` field its value, for training pairs of such lengths.
+
+        Returns:
+            How many of the pairs that training takes have each length, that of the longer side.
+        """
+        config = with_defaults_of(self.config, _AUTO)
+        if config.max_length == "auto":
+            longest = min(max(*map(max, pairs), _SHORTEST_LIMIT), _LONGEST_LIMIT)
+            config = dataclasses.replace(config, max_length=longest)
+        kept = {pair: count for pair, count in pairs.items() if self._fits(*pair, config)}
+        if not kept:
+            raise UserError(
+                "all training pairs are longer than max_length or more unlike than max_ratio. "
+                f"Received: {pairs.total():,} pairs, max_length={config.max_length}, "
+                f"max_ratio={config.max_ratio}"
+            )
+        if config.max_growth == "auto":
+            growth = max(1.0, *((target - 10) / source for source, target in kept))
+            config = dataclasses.replace(config, max_growth=round(growth + 0.005, 2))
+        lengths = collections.Counter()
+        for pair, count in kept.items():
+            lengths[max(pair)] += count
+        if config.buckets == "auto":
+            buckets = min(max(lengths.total() // 2500, 1), 8)
+            config = dataclasses.replace(config, buckets=buckets)
+        self.config = settled(config, lengths.total())
+        return lengths
 
     def _learn_tokens(self, texts: "tf.data.Dataset") -> None:
         config = self.config
@@ -445,17 +450,23 @@ class Translation(Task):
 
             @tf.function(input_signature=[text, number, number], autograph=False)
             def translate(text, beam, nbest):
-                return self._translate(model, text, beam, nbest)
+                return self._translate(model, text, self._read(model, text), beam, nbest)
 
             self._compiled = model, score, translate
         return self._compiled[1:]
 
-    def _translate(self, model, text, beam, nbest):
+    def _read(self, model, text):
+        """Returns a text's ids, int32 `[batch, source]`, and what `encode` returns of them."""
+        source = self._source_ids(text, self.config.max_length).to_tensor()  # [batch, source]
+        return source, model.encode(source, training=False)
+
+    def _translate(self, model, text, read, beam, nbest):
         """Writes the best translations.
 
         Args:
             model: the model.
             text: string `[batch]`.
+            read: what `_read` returned of it.
             beam: how many are kept, an int32 scalar.
             nbest: how many are given, an int32 scalar of at most `beam`.
 
@@ -463,15 +474,14 @@ class Translation(Task):
             Strings `[batch, nbest]`, best first, `""` where there is none; and their
             log-probabilities, float32 `[batch, nbest]`, -inf where there is none.
         """
-        source = self._source_ids(text, self.config.max_length).to_tensor()  # [batch, source]
-        found = self._search(model, source, beam, nbest)
+        found = self._search(model, *read, beam, nbest)
         replacements = None
         if self._copies:
             pieces = self._source_pieces(text).to_tensor()  # [batch, source]
             replacements = tf.gather(pieces, found.attended, batch_dims=1)  # [batch, nbest, time]
         return self.target.texts(found.tokens, replacements), found.log_probabilities
 
-    def _search(self, model, source, beam, nbest) -> "decoding.Hypotheses":
+    def _search(self, model, source, encoded, beam, nbest) -> "decoding.Hypotheses":
         """Searches for the best translations of ids, int32 `[batch, source]`."""
         config = self.config
         read = tf.math.count_nonzero(source, 1, dtype=tf.int32)  # [batch]
@@ -480,7 +490,7 @@ class Translation(Task):
         longest = tf.where(read > 1, tf.cast(grown, tf.int32) + 10, 0)  # [batch]
         return search.search(
             model,
-            source,
+            encoded,
             config,
             beam_width=beam,
             nbest=nbest,
@@ -500,10 +510,10 @@ class Translation(Task):
         text = tf.TensorSpec([None], tf.string, name="text")
         limit = self.config.max_length
 
+        # Written into the export once for all signatures, each of which would else hold a copy.
         @tf.function(input_signature=[text], autograph=False)
-        def serve(text):
-            translations, scores = self._translate(model, text, self.config.beam_width, 1)
-            return {"translation": translations, "score": scores}
+        def read(text):
+            return self._read(model, text)
 
         @tf.function(
             input_signature=[
@@ -515,19 +525,24 @@ class Translation(Task):
         )
         def decode(text, beam, nbest):
             nbest = tf.clip_by_value(nbest, 1, tf.maximum(beam, 1))
-            translations, scores = self._translate(model, text, tf.maximum(beam, 1), nbest)
+            beam = tf.maximum(beam, 1)
+            translations, scores = self._translate(model, text, read(text), beam, nbest)
             return {"translation": translations, "score": scores}
+
+        @tf.function(input_signature=[text], autograph=False)
+        def serve(text):
+            return decode(text, self.config.beam_width, 1)
 
         @tf.function(
             input_signature=[text, tf.TensorSpec([None], tf.string, name="translation")],
             autograph=False,
         )
         def look(text, translation):
-            source = self._source_ids(text, limit)  # [batch, (source)]
             target = self.target.ids(translation)[:, : limit - 1]  # [batch, (time)]
             ends = tf.fill([tf.shape(text)[0], 1], _END)
-            read = tf.concat([ends, target], axis=1).to_tensor()  # [batch, time]
-            weights = model.alignment(source.to_tensor(), read)  # [batch, time, source]
+            given = tf.concat([ends, target], axis=1).to_tensor()  # [batch, time]
+            _, encoded = read(text)
+            weights = model.alignment(encoded, given)  # [batch, time, source]
             # The end is what follows the last token, and is shown as nothing.
             pieces = self.target.pieces(translation)[:, : limit - 1]  # [batch, (time)]
             pieces = tf.concat([pieces, tf.fill([tf.shape(text)[0], 1], "")], axis=1)

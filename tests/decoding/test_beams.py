@@ -274,29 +274,6 @@ def test_what_is_done_is_not_computed():
     assert found.lengths.numpy().tolist() == [[1, 0]]
 
 
-def test_states_are_gathered_only_when_a_beam_moves(monkeypatch):
-    gathered = []
-    original = beams._gathered
-
-    def counting(nest, rows):
-        gathered.append(rows.numpy().tolist())
-        return original(nest, rows)
-
-    monkeypatch.setattr(beams, "_gathered", counting)
-    search = functools.partial(
-        decoding.beam_search, tokens=[0], state=(), beam_width=2, length=4, end=END
-    )
-    # Both beams are the first one's children, and then each its own.
-    found = search(chain(logs([0, 0, 0.6, 0.4], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1])))
-    assert found.tokens.numpy().tolist() == [[[2, 2, 2, 2], [3, 3, 3, 3]]]
-    assert [rows for rows in gathered if rows] == [[0, 0]]  # without what the last step leaves
-    # 3 3 with 0.36 overtakes 2 2 with 0.3.
-    gathered.clear()
-    found = search(chain(logs([0, 0, 0.6, 0.4], [0, 1, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0.1, 0.9])))
-    assert found.tokens.numpy().tolist() == [[[3, 3, 3, 3], [2, 2, 2, 2]]]
-    assert [rows for rows in gathered if rows] == [[0, 0], [1, 0]]
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_logits_may_be_short(dtype):
     table = np.round(np.random.default_rng(0).normal(size=(9, 9)) * 4).astype("float32") / 4

@@ -73,7 +73,7 @@ def test_steps_one_by_one_are_the_call(options):
     model = make(**options)
     logits = tf.nn.log_softmax(logits_of(model))
     memory, states = model.encode(SOURCE)
-    weights = None if memory is None else model.alignment(SOURCE, TARGET)
+    weights = None if memory is None else model.alignment(model.encode(SOURCE), TARGET)
     for t in range(TARGET.shape[1]):
         stepped, looked, states = model.decoder.step(tf.constant(TARGET[:, t]), states, memory)
         there = TARGET[:, t] > 0
@@ -105,7 +105,7 @@ def test_batches_and_padding_change_nothing(options):
         np.testing.assert_allclose(alone[0], logits[row, :written], atol=1e-5)
     assert logits_of(model, SOURCE[:0], TARGET[:0]).shape == (0, 5, 10)
     if "attention" in options:
-        assert model.alignment(SOURCE, TARGET)[1, 0, 2:].numpy().tolist() == [0, 0]
+        assert model.alignment(model.encode(SOURCE), TARGET)[1, 0, 2:].numpy().tolist() == [0, 0]
 
 
 def test_luongs_equations_by_hand():
@@ -207,7 +207,7 @@ def test_the_doubly_stochastic_penalty_by_hand(feeding):
         AdditiveAttention, 6, cell="elman", doubly_stochastic=0.7, sampling_steps=10, **options
     )
     source, target = np.pad(SOURCE, ((0, 1), (0, 0))), np.pad(TARGET, ((0, 1), (0, 0)))
-    weights = np.array(model.alignment(source, target))
+    weights = np.array(model.alignment(model.encode(source), target))
     overlooked = 0.0
     for row in range(3):  # the fourth is all padding
         for place in range((source[row] > 0).sum()):

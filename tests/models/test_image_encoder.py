@@ -74,7 +74,7 @@ def test_an_image_does_not_depend_on_its_batch_and_a_black_one_is_seen():
     for row in range(3):
         inputs = {"source": images[row : row + 1], "target": TARGET[row : row + 1]}
         np.testing.assert_allclose(model(inputs)[0], together[row], atol=1e-5)
-    alignment = np.array(model.alignment(images, TARGET))
+    alignment = np.array(model.alignment(model.encode(images), TARGET))
     assert alignment.shape == (3, 4, 24)
     np.testing.assert_allclose(alignment.sum(axis=-1), 1, atol=1e-5)
     assert np.all(alignment > 0)

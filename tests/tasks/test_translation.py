@@ -111,7 +111,7 @@ def test_scores_are_the_models_own(attention):
     task = adapted(attention=attention, length_penalty="average")
     model = spread(task.build())
     source = np.array([[5, 3, 7, 2], [4, 2, 0, 0]], "int32")
-    found = task._search(model, tf.constant(source), 3, 2)
+    found = task._search(model, tf.constant(source), model.encode(source, training=False), 3, 2)
     for row, place in np.ndindex(2, 2):
         length = int(found.lengths[row, place])
         written = found.tokens[row, place].numpy()[:length]
@@ -126,10 +126,11 @@ def test_an_unknown_word_is_the_one_looked_at():
     model = spread(task.build())
     # Whatever it reads, it writes an unknown word, and then the end.
     model.decoder.bias.assign([-99.0, 60.0, 50.0, *[-99.0] * (len(task.target) - 3)])
-    texts, _ = task._translate(model, tf.constant(["Zanzibar"]), 1, 1)
+    text = tf.constant(["Zanzibar"])
+    texts, _ = task._translate(model, text, task._read(model, text), 1, 1)
     assert set(texts.numpy()[0, 0].decode().split()) <= {"Zanzibar"}
     without = adapted(replace_unknown=False)
-    texts, _ = without._translate(model, tf.constant(["Zanzibar"]), 1, 1)
+    texts, _ = without._translate(model, text, without._read(model, text), 1, 1)
     assert texts.numpy()[0, 0] == b""
 
 
@@ -276,7 +277,8 @@ def test_one_pair_can_be_learnt(tmp_path):
     )  # fmt: skip
     task = Translation(config)
     learnt = training.learn(task, tmp_path / "run", {"train": one.repeat(128), "dev": one})
-    texts, _ = task._translate(learnt.model, tf.constant(pair["source"]), 3, 1)
+    text = tf.constant(pair["source"])
+    texts, _ = task._translate(learnt.model, text, task._read(learnt.model, text), 3, 1)
     assert [text.decode() for text in texts[0].numpy()] == pair["target"]
 
 
