@@ -1,15 +1,7 @@
 """What the tests of the layers need on each of Keras' backends."""
 
-import os
-
+import keras
 import pytest
-
-if os.environ.get("KERAS_BACKEND") == "jax":
-    # Most of the tests' time would be that of the compiler, and these make it three times as fast.
-    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    os.environ.setdefault("XLA_FLAGS", flags)
-
-import keras  # noqa: E402
 
 BACKEND = keras.backend.backend()
 

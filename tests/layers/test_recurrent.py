@@ -114,10 +114,20 @@ def test_parity_with_keras(layer_class, options, mask, return_sequences, go_back
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LIKE_STOCK)
-@pytest.mark.parametrize("mask", some_of(MASKS, 2))
-@pytest.mark.parametrize("return_sequences", some_of([True, False], 0))
+@pytest.mark.parametrize(
+    ("layer_class", "options", "mask", "return_sequences"),
+    some_of(
+        [
+            pytest.param(*layer.values, mask, (row + column) % 2 == 1, id=f"{layer.id}-{mask}")
+            for row, layer in enumerate(LIKE_STOCK)
+            for column, mask in enumerate(MASKS)
+        ],
+        5,
+        11,
+    ),
+)
 def test_parity_inside_bidirectional(layer_class, options, mask, return_sequences):
+    """Every pair of values, for every layer."""
     common = dict(return_sequences=return_sequences, return_state=True)
     stock = built(keras.layers.Bidirectional(stock_layer(layer_class, options, **common)))
     ours = keras.layers.Bidirectional(layer_class(UNITS, **common, **options))
@@ -187,14 +197,23 @@ def test_rows_do_not_depend_on_their_batch(layer_class, options):
     np.testing.assert_array_equal(longer[:, TIME:], 0)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+EMPTY = [
+    pytest.param(*layer.values, mode, whole, id=f"{layer.id}-{mode.__name__}-{whole}")
+    for row, layer in enumerate(LAYERS)
+    for mode, whole in (
+        (static, True),
+        (static, False),
+        (graph, row % 2 == 0),
+        *([(compiled, True)] if layer.id in ("lstm", "gru_after", "jordan") else []),
+    )
+]
+
+
 @pytest.mark.parametrize(
-    ("mode", "return_sequences"),
-    some_of(
-        [(static, True), (static, False), (graph, True), (graph, False), (compiled, True)], 1, 4
-    ),
+    ("layer_class", "options", "mode", "return_sequences"), some_of(EMPTY, 4, 6, 15, 17)
 )
 def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
+    """Compiled, which is slow, two layers of the engine and one whose cell is called in a loop."""
     layer = built(
         layer_class(UNITS, return_sequences=return_sequences, return_state=True, **options)
     )
