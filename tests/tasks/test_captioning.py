@@ -26,6 +26,7 @@ from rnnapps.learner import Learner
 from rnnapps.tasks.captioning import Captioning, CaptioningConfig
 from rnnapps.tasks.config import commented_yaml
 from tests import server_requests
+from tests.conftest import checking_here
 
 COLORS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 SMALL = CaptioningConfig(data="toy.csv",
@@ -207,7 +208,8 @@ def trained(tmp_path_factory):
         "--learning_rate=0.01", "--weight_average=0.9", "--dropout=0",
         "--embedding_dropout=0", "--label_smoothing=0", "--beam_width=2",
     ]  # fmt: skip
-    assert cli.main(Captioning, argv=argv) == 0
+    with checking_here():
+        assert cli.main(Captioning, argv=argv) == 0
     return folder, folder / "versions" / "1"
 
 
