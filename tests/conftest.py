@@ -24,6 +24,8 @@ LONG = (
     "tests/tasks/",
     "tests/pipelines/",
     "tests/experiments/",
+    "tests/demo/",
+    "tests/docs/",
 )
 
 SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]

@@ -25,6 +25,13 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Their first line says that these blocks are what there was, not what to write.
 OTHERS = ("# TensorFlow Addons", "# OpenNMT-tf")
 MODULES = ("pip", "pytest")
+# Flags of TensorFlow Serving and gRPC.
+OF_THE_SERVER = {
+    "--batching_parameters_file",
+    "--enable_batching",
+    "--enable_model_warmup",
+    "--grpc_channel_arguments",
+}
 # What these show is what a user's own model might answer.
 OF_A_USER = ("README.md", "guide.md")
 
@@ -251,7 +258,7 @@ def known_flags() -> set[str]:
 
 
 def test_every_flag_that_the_text_names_is_known():
-    known = known_flags()
+    known = known_flags() | OF_THE_SERVER
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for block in blocks(page):
