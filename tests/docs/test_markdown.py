@@ -258,7 +258,7 @@ def known_flags() -> set[str]:
 
 
 def test_every_flag_that_the_text_names_is_known():
-    known = known_flags() | OF_THE_SERVER
+    known = known_flags()
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for block in blocks(page):
