@@ -25,7 +25,7 @@ from jsonargparse.typing import PositiveInt
 
 from rnnapps import folders, greetings
 from rnnapps.errors import UserError
-from rnnapps.tasks.config import from_mapping, meanings
+from rnnapps.tasks.config import from_mapping, meanings, settings_text
 from rnnapps.tasks.task import Task
 
 with epy.lazy_imports():
@@ -57,7 +57,7 @@ def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
     }
     with _plain_messages():
         try:
-            parsed = _parser(task_class).parse_args(argv or ["train"])
+            parsed = _parsed(task_class, argv or ["train"])
             flags = parsed[parsed.subcommand]
             flags.given = {flag[2:].partition("=")[0] for flag in argv if flag.startswith("--")}
             greetings.import_tensorflow()
@@ -177,6 +177,15 @@ def _answer(task_class: type[Task], version: Path) -> None:
         print(f"\n{example}\n{shown}")
 
 
+def _parsed(task_class: type[Task], argv: Sequence[str]) -> jsonargparse.Namespace:
+    try:
+        return _parser(task_class).parse_args(argv)
+    except UserError:
+        raise
+    except ValueError as error:  # of YAML, at a number of thousands of digits
+        raise UserError(f"a value that cannot be read: {error}") from None
+
+
 def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
     jsonargparse.set_parsing_settings(docstring_parse_attribute_docstrings=True)
     name = task_class.name
@@ -261,7 +270,11 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
 
 
 class _Parser(jsonargparse.ArgumentParser):
-    """A parser whose errors are one plain line."""
+    """A parser whose errors are one plain line, and whose configuration files are looked at."""
+
+    def parse_path(self, path: str | os.PathLike, **options: Any) -> jsonargparse.Namespace:
+        """Parses a configuration file of plain values, read once; another is refused unparsed."""
+        return self.parse_string(settings_text(Path(path)), os.path.basename(path), **options)
 
     def error(self, message: str, ex: Exception | None = None) -> typing.NoReturn:
         key = re.search(r'Parser key "([^"]+)"', message)

@@ -28,15 +28,17 @@ log = logging.getLogger("rnnapps")
 _RELOAD = """
 import sys
 sys.modules["keras"] = sys.modules["rnnapps"] = None
-import numpy as np
 import tensorflow as tf
 
 model, folder = sys.argv[1:]
 loaded = tf.saved_model.load(model)
 for name, function in loaded.signatures.items():
-    inputs = np.load(f"{folder}/{name}.npz", allow_pickle=True)
-    outputs = function(**{k: tf.constant(v) for k, v in inputs.items()})
-    np.savez(f"{folder}/{name}.npz", **{k: v.numpy() for k, v in outputs.items()})
+    inputs = {
+        key: tf.io.parse_tensor(tf.io.read_file(f"{folder}/{name}.{key}"), spec.dtype)
+        for key, spec in function.structured_input_signature[1].items()
+    }
+    for key, value in function(**inputs).items():
+        tf.io.write_file(f"{folder}/{name}.{key}", tf.io.serialize_tensor(value))
 """
 
 
@@ -135,8 +137,8 @@ def _write(file: Path, text: str) -> None:
 def _check(module: tf.Module, version: Path, probe: Mapping[str, Mapping[str, tf.Tensor]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, inputs in probe.items():
-            arrays = {key: value.numpy() for key, value in inputs.items()}
-            np.savez(f"{folder}/{name}.npz", **arrays)
+            for key, value in inputs.items():
+                tf.io.write_file(f"{folder}/{name}.{key}", tf.io.serialize_tensor(value))
         clean = subprocess.run(
             [sys.executable, "-P", "-c", _RELOAD, str(version.resolve()), folder],
             cwd=folder,
@@ -147,9 +149,10 @@ def _check(module: tf.Module, version: Path, probe: Mapping[str, Mapping[str, tf
         if clean.returncode:
             raise RuntimeError(f"the export does not load in a clean process:\n{clean.stderr}")
         for name, inputs in probe.items():
-            with np.load(f"{folder}/{name}.npz", allow_pickle=True) as served:
-                for key, value in module.functions[name](**inputs).items():
-                    _compare(f"{name}: {key}", value.numpy(), served[key])
+            for key, value in module.functions[name](**inputs).items():
+                written = tf.io.read_file(f"{folder}/{name}.{key}")
+                served = tf.io.parse_tensor(written, value.dtype)
+                _compare(f"{name}: {key}", value.numpy(), served.numpy())
 
 
 def _compare(name: str, expected: np.ndarray, served: np.ndarray) -> None:

@@ -34,10 +34,6 @@ def write(
         every_signature: whether those with a number for the whole batch, such as `decode`, are
             asked too. A server that batches refuses such a request, and then the whole version.
             Default: `False`.
-
-    Example:
-        task = export.read_task(Translation, version)
-        warm_up.write(version, task.name, task.probe(), every_signature=True)
     """
     file = version / FILE
     file.parent.mkdir(exist_ok=True)

@@ -1,5 +1,6 @@
 """What the tests share: a few generated reviews, and one small model trained on them."""
 
+import contextlib
 import csv
 import itertools
 import os
@@ -7,12 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from rnnapps import cli
-from rnnapps.data.datasets.sample_reviews import grammar
-from rnnapps.tasks.sentiment import Sentiment
-
 # A GPU is shared by the processes of the tests and those that they start.
 os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+
+# Most of the tests' time would go into compiling. XLA does with a graph what it always does, but
+# makes code of it the quick way; the commands that are run `as_users_do` make it the usual way.
+QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+os.environ.setdefault("XLA_FLAGS", QUICKLY)
+
+# Where single tests take longest. They come first, so that none of them is left for the end, when
+# the other process has nothing to do.
+LONG = (
+    "::test_the_bare_command_",
+    "tests/test_",
+    "tests/tasks/",
+    "tests/pipelines/",
+    "tests/experiments/",
+    "tests/demo/",
+    "tests/docs/",
+)
 
 SMALL = ["--units=8", "--embedding_size=8", "--epochs=2", "--batch_size=32"]
 
@@ -23,6 +37,23 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(items):
+    """Puts the long tests first."""
+
+    def place(item):
+        return next((n for n, part in enumerate(LONG) if part in item.nodeid), len(LONG))
+
+    items.sort(key=place)
+
+
+def as_users_do(folder: Path) -> dict[str, str]:
+    """The environment of a command that is run as users run it, and finds no data prepared."""
+    environment = os.environ | {"TFDS_DATA_DIR": str(folder)}
+    if environment["XLA_FLAGS"] == QUICKLY:
+        del environment["XLA_FLAGS"]
+    return environment
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     """Makes weights and dropout the same in every run of a test."""
@@ -31,8 +62,8 @@ def seeded():
     keras.utils.set_random_seed(0)
 
 
-@pytest.fixture
-def checked_here(monkeypatch):
+@contextlib.contextmanager
+def checking_here():
     """Compares exports in this process: that a clean one loads such models too, others show."""
     import tensorflow as tf
 
@@ -45,12 +76,23 @@ def checked_here(monkeypatch):
             for key, value in module.functions[name](**inputs).items():
                 export._compare(f"{name}: {key}", value.numpy(), served[key].numpy())
 
-    monkeypatch.setattr(export, "_check", check)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(export, "_check", check)
+        yield
+
+
+@pytest.fixture
+def checked_here():
+    """Compares a test's exports in this process."""
+    with checking_here():
+        yield
 
 
 @pytest.fixture(scope="session")
 def reviews(tmp_path_factory) -> Path:
     """A CSV file of 400 generated reviews with the columns text and label."""
+    from rnnapps.data.datasets.sample_reviews import grammar
+
     file = tmp_path_factory.mktemp("reviews") / "reviews.csv"
     with file.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
@@ -63,6 +105,10 @@ def reviews(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def trained(reviews, tmp_path_factory) -> tuple[Path, Path]:
     """A run folder and the version exported from it, made by the command line."""
+    # Not above, because the tests of the layers need nothing that a task does.
+    from rnnapps import cli
+    from rnnapps.tasks.sentiment import Sentiment
+
     folder = tmp_path_factory.mktemp("trained")
     argv = ["train", f"--data={reviews}", f"--out={folder}/run", f"--export={folder}/versions"]
     notice = "--data_notice=Four hundred sentences, by nobody; CC0."

@@ -4,6 +4,8 @@ import errno
 import io
 import itertools
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,9 @@ import pytest
 import tensorflow as tf
 
 from rnnapps import cli, export, training
-from rnnapps.tasks.sentiment import Sentiment
+from rnnapps.errors import UserError
+from rnnapps.tasks.config import read_config
+from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
 from tests.conftest import SMALL
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "sentiment.py"
@@ -283,7 +287,7 @@ def test_disk_full_while_exporting(run, trained, monkeypatch, function, error):
 
 
 def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, monkeypatch):
-    monkeypatch.setattr(export, "_RELOAD", export._RELOAD.replace("v.numpy()", "v.numpy()[::-1]"))
+    monkeypatch.setattr(export, "_RELOAD", export._RELOAD.replace("(value)", "(value[::-1])"))
     with pytest.raises(RuntimeError, match="differs from the model in memory"):
         run("export", f"--run={trained[0]}", "--export=versions")
     assert list(Path("versions").iterdir()) == []
@@ -292,10 +296,42 @@ def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, 
 def test_a_configuration_that_cannot_be_read(run):
     config = write("run.yaml", "units: [1\nfoo")
     status, _, err = run("train", f"--config={config}")
-    assert status == 2 and "line 3, column 1" in err and "the --config file" in err
+    assert status == 2 and err.startswith("error: run.yaml:2:4: ")
     write("run.yaml", "unit: 3\n")
     status, _, err = run("train", f"--config={config}")
     assert status == 2 and "'unit'" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"units: 3\ndata: \xff", ":2: not UTF-8 text"),
+        (b"units: \x1b3", ": unacceptable character #x001b"),
+        (b"units: [3, 4]", ":1:8: a setting has one plain value. Received: a sequence"),
+        (b"a: &a [x]\nunits: [*a, *a]", ":1:4: a setting has one plain value. Received: a"),
+        (b"# units: 3\n", " holds no settings: each is a name, a colon and a value"),
+        (b"- units", " holds no settings: each is a name, a colon and a value"),
+        (b"[" * 5_000, ": values within values"),
+        (b"#" * 2**16 + b"\n", ": settings of more than 65,536 bytes"),
+    ],
+    ids=["bytes", "control", "list", "aliases", "nothing", "no mapping", "depth", "size"],
+)
+def test_a_configuration_that_holds_more_than_settings(run, content, told):
+    config = write("run.yaml", content)
+    for status, out, err in (run("train", f"--config={config}"), run("tune", "--config", config)):
+        assert (status, out) == (2, "") and err.startswith(f"error: run.yaml{told}")
+        assert len(err.splitlines()) == 1
+    os.makedirs("run", exist_ok=True)
+    write("run/config.yaml", content)
+    with pytest.raises(UserError, match=f"run/config.yaml{re.escape(told)}"):
+        read_config(SentimentConfig, Path("run/config.yaml"))
+
+
+@pytest.mark.parametrize("line", ["units: 2000-99-99", "seed: " + "9" * 5_000, "1: 2\nunit: 3"])
+def test_a_kept_configuration_that_is_damaged(tmp_path, line):
+    (tmp_path / "config.yaml").write_text(f"{line}\n")
+    with pytest.raises(UserError, match="config.yaml"):
+        read_config(SentimentConfig, tmp_path / "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -314,6 +350,7 @@ def test_a_configuration_that_cannot_be_read(run):
         (["train", "--unit=3"], "unrecognized arguments: --unit=3"),
         (["train", "--config=none.yaml"], "none.yaml"),
         (["train", "--splits=1/2"], "80/10/10"),
+        (["train", f"--seed={'9' * 5_000}"], "Exceeds the limit (4300 digits)"),
         (["train", "--weight_average=1"], "--weight_average takes a number"),
         (["train", "--seed=-1"], "--seed takes a whole number"),
         (["train", "--precision=float16"], "float32, mixed_bfloat16 or mixed_float16"),

@@ -21,7 +21,7 @@ LARGEST = dict.fromkeys(("sentiment", "ner", "language_model", "translation", "c
     "translation-eng-fra": 12,
     "shakespeare": 12,
 }
-AWKWARD = ["", "   ", "!!!", "日本語 café \U0001f600", "word " * 300]
+AWKWARD = ["", "   ", "!!!", "日本語 café \U0001f600", "word " * 40]
 
 # What is asked, by the model's folder and signature. Images are base64 here.
 QUESTIONS = {

@@ -21,12 +21,25 @@ import sys
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import getitem
+from urllib.error import URLError
+from urllib.parse import urlsplit
 
 import numpy as np
+import requests  # which TFDS downloads with
 import tensorflow as tf
 
 from rnnapps.data.formats.official import PART_NAMES, official_splits
-from rnnapps.data.formats.rows import BadRow, Row, join_items, read_text_lines, whole
+from rnnapps.data.formats.rows import (
+    BadRow,
+    Row,
+    join_items,
+    read_text_lines,
+    require_file,
+    shortened,
+    whole,
+)
+from rnnapps.data.printable import printable
 from rnnapps.errors import UserError
 
 log = logging.getLogger("rnnapps")
@@ -36,6 +49,7 @@ CHUNK_ROWS = 1_000
 CHUNK_CHARACTERS = 4_000_000
 CHUNK_IMAGES = 32
 NAMED_BAD_ROWS = 5
+DOWNLOAD_RETRIES = 3
 
 Rows = Callable[[], Iterator[Row]]
 Reader = Callable[[str], Iterator[Row]]
@@ -326,6 +340,7 @@ def _read_lists(lists: Mapping[str, str]) -> dict[str, str]:
     """Reads which part each key belongs to."""
     parts: dict[str, str] = {}
     for part, path in lists.items():
+        require_file(path)
         for line, text, reason in read_text_lines(path):
             if reason:
                 raise UserError(str(BadRow(path, line, reason)))
@@ -469,28 +484,31 @@ def _tfds_sources(
     convert: Converter | None,
 ) -> dict[str, Rows]:
     """Prepares a TFDS builder and finds its parts."""
-    tfds = _tfds()
+    tfds, builder = _tfds(), None
     try:
         # It announces its downloads on standard output, which is kept for answers.
         quiet = sys.stderr if sys.stderr.isatty() else io.StringIO()
-        with contextlib.redirect_stdout(quiet):
+        with contextlib.redirect_stdout(quiet), _impatient():
             builder = make()
             builder.download_and_prepare()
     except tfds.core.DatasetNotFoundError:
         raise UserError(f"TensorFlow Datasets knows no {spec.removeprefix('tfds:')!r}") from None
     except Exception as error:  # Builders download and parse: anything may be raised.
-        reason = (str(error).strip() or type(error).__name__).partition("\n")[0]
-        raise UserError(f"{spec} could not be prepared: {reason[:200]}") from error
-    features = builder.info.features
-    for field, feature in fields.items():
-        if feature not in features:
-            there = ", ".join(features)
-            raise UserError(f"no feature {feature!r} in {spec}; its features are: {there}")
-        if isinstance(features[feature], tfds.features.Image):
+        raise UserError(_told(spec, builder, error)) from error
+    features = _leaves(builder.info.features)
+    for field, name in fields.items():
+        if name not in features:
+            inside = [other for other in features if other.startswith(f"{name}/")]
+            there = printable(", ".join(inside or features))
+            raise UserError(
+                f"no feature {name!r} in {spec}; its features are: {shortened(there, 300)}"
+            )
+        _, feature, shape = features[name]
+        if isinstance(feature, tfds.features.Image):
             continue
-        if features[feature].shape != ((None,) if field in sequences else ()):
+        if shape != ((None,) if field in sequences else ()):
             wanted = "a sequence of texts or labels" if field in sequences else "a text or a label"
-            raise UserError(f"feature {feature!r} of {spec} is not {wanted}")
+            raise UserError(f"feature {name!r} of {spec} is not {wanted}")
     parts = {PART_NAMES[split]: split for split in builder.info.splits if split in PART_NAMES}
     if "train" not in parts:
         raise UserError(f"{spec} has no train split; it has: {', '.join(builder.info.splits)}")
@@ -502,14 +520,72 @@ def _tfds_sources(
     return sources
 
 
+@contextlib.contextmanager
+def _impatient() -> Iterator[None]:
+    """Lets TFDS give up a download after seconds, not minutes, and tell it once."""
+    from tensorflow_datasets.core.download import downloader
+
+    retries, tries = downloader.MAX_RETRIES, logging.getLogger("urllib3.connectionpool")
+    level = tries.level
+    downloader.MAX_RETRIES = DOWNLOAD_RETRIES
+    tries.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        downloader.MAX_RETRIES = retries
+        tries.setLevel(level)
+
+
+def _told(spec: str, builder, error: Exception) -> str:
+    """Says why a data set could not be prepared, and what to do where it is the network."""
+    reason = (str(error).strip() or type(error).__name__).partition("\n")[0]
+    if not isinstance(error, requests.RequestException | ConnectionError | URLError):
+        return f"{spec} could not be prepared: {shortened(printable(reason), 200)}"
+    asked = getattr(getattr(error, "request", None), "url", None)
+    if isinstance(error, requests.ConnectionError) and asked:
+        reason = f"no connection to {urlsplit(asked).netloc}"
+    place = f"copy it to {builder.data_dir}" if builder else "prepare it with TFDS"
+    return (
+        f"{spec} could not be downloaded: {shortened(printable(reason), 200)}\n"
+        f"Without a network, {place} from where there is one, or give the data as files."
+    )
+
+
+def _leaves(features) -> dict[str, tuple]:
+    """The features by name, those inside others by a path such as `captions/text`.
+
+    Each has the keys that lead to it in an example, and its shape there.
+    """
+    found = {}
+
+    def add(keys: tuple[str, ...], feature, shape) -> None:
+        if isinstance(shape, dict):
+            inner = getattr(feature, "feature", feature)  # of what a sequence has many
+            for key in shape:
+                add((*keys, key), inner[key], shape[key])
+        else:
+            found["/".join(keys)] = keys, feature, shape
+
+    for key, feature in features.items():
+        add((key,), feature, feature.shape)
+    return found
+
+
 def _tfds_rows(place: str, builder, split: str, fields: Mapping[str, str]) -> Iterator[Row]:
-    tfds = _tfds()
-    features = {field: builder.info.features[feature] for field, feature in fields.items()}
+    tfds, leaves = _tfds(), _leaves(builder.info.features)
+    keys, features = {}, {}
+    for field, name in fields.items():
+        keys[field], features[field], _ = leaves[name]
     names = {field: getattr(feature, "names", None) for field, feature in features.items()}
     images = [field for field in fields if isinstance(features[field], tfds.features.Image)]
-    encoded = {fields[field]: tfds.decode.SkipDecoding() for field in images}
+    encoded = {}
+    for field in images:
+        *outer, last = keys[field]
+        functools.reduce(lambda tree, key: tree.setdefault(key, {}), outer, encoded)[last] = (
+            tfds.decode.SkipDecoding()
+        )
     examples = builder.as_dataset(split=split, decoders=encoded or None).map(
-        lambda example: {field: example[feature] for field, feature in fields.items()}
+        lambda example: {field: functools.reduce(getitem, keys[field], example) for field in keys}
     )
     at_once = CHUNK_IMAGES if images else CHUNK_ROWS
     number = 0

@@ -2,15 +2,19 @@
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from rnnapps.data.formats.rows import read_lines, require_file
+from rnnapps.data.formats.rows import read_lines, require_file, shortened
 from rnnapps.errors import UserError
 
 CHUNK_WORDS = 10_000
+
+# No file holds more, and no larger number of columns can be counted to.
+_COUNT = re.compile(rb"\d{1,15}")
 
 
 class Vectors(NamedTuple):
@@ -61,8 +65,8 @@ def read_vectors(
     if first is None:
         raise UserError(f"{path} is empty")
     header = first[1].split(b" ")
-    if len(header) == 2 and header[0].isdigit() and header[1].isdigit():
-        promised, width = int(header[0]), int(header[1])
+    if len(header) == 2 and all(map(_COUNT.fullmatch, header)):
+        promised, width = map(int, header)
     else:
         promised, width = None, len(header) - 1
         lines = itertools.chain([first], lines)
@@ -125,7 +129,7 @@ def _parsed(path: str, chunk: list[tuple[int, bytes]]) -> np.ndarray:
         return values
     line, numbers = next((line, raw) for line, raw in chunk if _numbers([raw]) is None)
     wrong = next(part for part in numbers.split(b" ") if not part or _numbers([part]) is None)
-    wrong = wrong.decode("utf-8", errors="replace")
+    wrong = shortened(wrong.decode("utf-8", errors="replace"), 50)
     raise UserError(f"{path}:{line}: {wrong!r} is not a finite number")
 
 

@@ -117,6 +117,15 @@ class LanguageModelTab(Tab):
         )
         return (panel("Written", f"<pre class='written'><b>{given}</b>{new}</pre>"),)
 
-    def _another(self, *given) -> tuple[str, int]:
-        seed = 0 if given[-1] is None else int(given[-1]) + 1
-        return *self._answer(*(*given[:-1], seed)), seed
+    def _another(
+        self,
+        prompt: str,
+        temperature: float,
+        length: int,
+        top_k: int,
+        top_p: float,
+        seed: int | None,
+    ) -> tuple[str, int]:
+        seed = 0 if seed is None else int(seed) + 1
+        (written,) = self._answer(prompt, temperature, length, top_k, top_p, seed)
+        return written, seed

@@ -114,8 +114,8 @@ class AdditiveAttention(Attention):
     >>> attention = AdditiveAttention(units=8)
     >>> queries, values = keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6))
     >>> contexts, weights = attention(queries, values)
-    >>> contexts.shape, weights.shape
-    (TensorShape([2, 3, 6]), TensorShape([2, 3, 5]))
+    >>> tuple(contexts.shape), tuple(weights.shape)
+    ((2, 3, 6), (2, 3, 5))
     """
 
     def __init__(self, units: int, **kwargs):
@@ -171,7 +171,7 @@ class MultiplicativeAttention(Attention):
     >>> attention = MultiplicativeAttention("dot")
     >>> values = keras.ops.convert_to_tensor([[[9.0, 0.0], [0.0, 9.0]]])
     >>> contexts, weights = attention(values[:, 1:], values)
-    >>> weights.numpy().round(4)
+    >>> keras.ops.convert_to_numpy(weights).round(4)
     array([[[0., 1.]]], dtype=float32)
     """
 

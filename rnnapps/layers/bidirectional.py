@@ -45,8 +45,8 @@ class Bidirectional(keras.layers.Bidirectional):
 
     >>> layer = Bidirectional(LSTM(4, return_sequences=True, return_state=True))
     >>> outputs, *states = layer(keras.ops.ones((2, 5, 3)))
-    >>> outputs.shape, len(states)
-    (TensorShape([2, 5, 8]), 4)
+    >>> tuple(outputs.shape), len(states)
+    ((2, 5, 8), 4)
     """
 
     def build(self, sequences_shape, initial_state_shape=None, constants_shape=None):

@@ -293,8 +293,8 @@ class ElmanCell(RecurrentCell):
 
     >>> cell = ElmanCell(4, activation="relu", recurrent_initializer="identity")
     >>> output, states = cell(keras.ops.ones((2, 3)), cell.get_initial_state(2))
-    >>> output.shape, len(states)
-    (TensorShape([2, 4]), 1)
+    >>> tuple(output.shape), len(states)
+    ((2, 4), 1)
     """
 
     def values(self, inputs, states, training=False) -> dict:
@@ -338,8 +338,8 @@ class JordanCell(RecurrentCell):
 
     >>> cell = JordanCell(4, 2)
     >>> output, (y,) = cell(keras.ops.ones((5, 3)), cell.get_initial_state(5))
-    >>> output.shape, cell.recurrent_kernel.shape
-    (TensorShape([5, 2]), TensorShape([2, 4]))
+    >>> tuple(output.shape), tuple(cell.recurrent_kernel.shape)
+    ((5, 2), (2, 4))
     """
 
     state_letters = ("y",)
@@ -441,8 +441,8 @@ class LSTMCell(RecurrentCell):
 
     >>> cell = LSTMCell(4, unit_forget_bias=2.0, peephole=True)
     >>> output, (h, c) = cell(keras.ops.ones((2, 3)), cell.get_initial_state(2))
-    >>> output.shape, c.shape
-    (TensorShape([2, 4]), TensorShape([2, 4]))
+    >>> tuple(output.shape), tuple(c.shape)
+    ((2, 4), (2, 4))
     """
 
     gates = 4
@@ -548,8 +548,8 @@ class GRUCell(RecurrentCell):
 
     >>> cell = GRUCell(4)
     >>> output, states = cell(keras.ops.ones((2, 3)), cell.get_initial_state(2))
-    >>> output.shape, len(states)
-    (TensorShape([2, 4]), 1)
+    >>> tuple(output.shape), len(states)
+    ((2, 4), 1)
     """
 
     gates = 3

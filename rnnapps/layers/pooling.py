@@ -40,7 +40,7 @@ class SequencePooling(keras.layers.Layer):
 
     >>> sequences = keras.ops.convert_to_tensor([[[1.0, 5.0], [3.0, 1.0], [9.0, 9.0]]])
     >>> mask = keras.ops.convert_to_tensor([[True, True, False]])
-    >>> SequencePooling("mean")(sequences, mask=mask).numpy()
+    >>> keras.ops.convert_to_numpy(SequencePooling("mean")(sequences, mask=mask))
     array([[2., 3.]], dtype=float32)
     """
 

@@ -64,8 +64,8 @@ class RNN(keras.layers.RNN):
     >>> deep = keras.layers.StackedRNNCells([LSTMCell(4), LSTMCell(2)])
     >>> layer = RNN(deep, return_state=True)
     >>> output, lower, (h, c) = layer(keras.ops.ones((3, 5, 6)))
-    >>> output.shape, c.shape
-    (TensorShape([3, 2]), TensorShape([3, 2]))
+    >>> tuple(output.shape), tuple(c.shape)
+    ((3, 2), (3, 2))
     """
 
     def __init__(
@@ -181,16 +181,21 @@ class RNN(keras.layers.RNN):
             # A cell may return a single state as it is; the loop wants the structure it gave.
             return output, tree.pack_sequence_as(states, tree.flatten(new_states))
 
-        return backend.rnn(
+        # Only TensorFlow's loop knows the last valid output: others take the first state for it.
+        unknown = mask is not None and keras.backend.backend() != "tensorflow"
+        last, outputs, states = backend.rnn(
             step,
             sequences,
             initial_state,
             go_backwards=self.go_backwards,
             mask=mask,
             input_length=sequences.shape[1],
-            zero_output_for_mask=self.zero_output_for_mask,
-            return_all_outputs=self.return_sequences,
+            zero_output_for_mask=self.zero_output_for_mask or unknown,
+            return_all_outputs=self.return_sequences or unknown,
         )
+        if unknown:
+            last = _last_valid(outputs, ops.flip(mask, axis=1) if self.go_backwards else mask)
+        return last, outputs, states
 
     def reset_state(self):
         """Puts a stateful layer back to the cell's own initial state."""
@@ -215,6 +220,13 @@ class RNN(keras.layers.RNN):
             del config[fixed]
         penalty = keras.regularizers.serialize(self.activity_regularizer)
         return {**config, "activity_regularizer": penalty}
+
+
+def _last_valid(outputs, mask):
+    """Returns the output at the last valid step of each row, or zeros."""
+    steps = ops.arange(outputs.shape[1])  # [time]
+    last = ops.max(ops.where(mask, steps, -1), axis=1, keepdims=True)  # [batch, 1]
+    return ops.sum(ops.where((steps == last)[..., None], outputs, 0), axis=1)
 
 
 def _not_a_list(shape) -> ValueError:
@@ -457,8 +469,8 @@ class Elman(RecurrentLayer):
     Example:
 
     >>> layer = Elman(4, activation="relu", recurrent_initializer="identity")
-    >>> layer(keras.ops.ones((2, 5, 3))).shape
-    TensorShape([2, 4])
+    >>> tuple(layer(keras.ops.ones((2, 5, 3))).shape)
+    (2, 4)
     """
 
     cell_class = ElmanCell
@@ -474,8 +486,8 @@ class Jordan(RecurrentLayer):
     Example:
 
     >>> layer = Jordan(8, 4, output_activation="softmax", return_sequences=True)
-    >>> layer(keras.ops.ones((2, 5, 3))).shape
-    TensorShape([2, 5, 4])
+    >>> tuple(layer(keras.ops.ones((2, 5, 3))).shape)
+    (2, 5, 4)
     """
 
     cell_class = JordanCell
@@ -495,8 +507,8 @@ class LSTM(RecurrentLayer):
 
     >>> layer = LSTM(4, return_sequences=True, return_state=True)
     >>> output, h, c = layer(keras.ops.ones((2, 5, 3)))
-    >>> output.shape, c.shape
-    (TensorShape([2, 5, 4]), TensorShape([2, 4]))
+    >>> tuple(output.shape), tuple(c.shape)
+    ((2, 5, 4), (2, 4))
     """
 
     cell_class = LSTMCell
@@ -512,8 +524,8 @@ class GRU(RecurrentLayer):
     Example:
 
     >>> layer = GRU(4, return_sequences=True)
-    >>> layer(keras.ops.ones((2, 5, 3))).shape
-    TensorShape([2, 5, 4])
+    >>> tuple(layer(keras.ops.ones((2, 5, 3))).shape)
+    (2, 5, 4)
     """
 
     cell_class = GRUCell

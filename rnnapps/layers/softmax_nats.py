@@ -37,14 +37,16 @@ def softmax_nats(features, words, bias, targets, label_smoothing: float = 0.0):
     Example:
 
     >>> h, E, b = (keras.ops.zeros(shape) for shape in ((2, 3), (4, 3), (4,)))
-    >>> keras.ops.exp(softmax_nats(h, E, b, [1, 3])).numpy().round(4)
+    >>> nats = softmax_nats(h, E, b, [1, 3])
+    >>> keras.ops.convert_to_numpy(keras.ops.exp(nats)).round(4)
     array([4., 4.], dtype=float32)
     """
     if keras.backend.backend() == "tensorflow":
         return _on_tensorflow(features, words, bias, targets, label_smoothing)
     logits = ops.matmul(features, ops.transpose(words)) + bias  # [..., vocabulary_size]
     log_probabilities = ops.log_softmax(logits)
-    of_target = ops.take_along_axis(log_probabilities, targets[..., None], axis=-1)[..., 0]
+    targets = ops.expand_dims(targets, -1)  # [..., 1]
+    of_target = ops.take_along_axis(log_probabilities, targets, axis=-1)[..., 0]
     mean = ops.mean(log_probabilities, axis=-1)  # [...]
     return -(1 - label_smoothing) * of_target - label_smoothing * mean
 

@@ -39,8 +39,8 @@ def recurrent_stack(
 
     >>> lower, upper = recurrent_stack("gru", 4, num_layers=2, bidirectional=True)
     >>> outputs, forward, backward = upper(lower(keras.ops.ones((2, 5, 3)))[0])
-    >>> outputs.shape, backward.shape
-    (TensorShape([2, 5, 8]), TensorShape([2, 4]))
+    >>> tuple(outputs.shape), tuple(backward.shape)
+    ((2, 5, 8), (2, 4))
     """
     if cell not in CELLS:
         raise ValueError(f"`cell` must be one of {', '.join(CELLS)}. Received: cell={cell!r}")

@@ -5,6 +5,7 @@ single source of command-line flags, YAML keys, defaults and their documentation
 """
 
 import dataclasses
+import itertools
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,8 @@ from jsonargparse.typing import (
 )
 
 from rnnapps.errors import UserError
+
+_LARGEST_CONFIG = 2**16  # bytes
 
 if TYPE_CHECKING:
     Share: TypeAlias = float
@@ -147,7 +150,7 @@ def from_mapping(config_class: type, values: Mapping[str, Any]) -> Any:
         UserError: a name is none of the fields.
     """
     known = {field.name for field in dataclasses.fields(config_class)}
-    if unknown := sorted(set(values) - known):
+    if unknown := sorted(map(str, set(values) - known)):
         raise UserError(f"unknown settings: {', '.join(unknown)}")
     return config_class(**{name: _plain(value) for name, value in values.items()})
 
@@ -166,8 +169,58 @@ def write_config(config: Any, file: Path) -> None:
 
 
 def read_config(config_class: type, file: Path) -> Any:
-    """Reads what `write_config` wrote."""
-    return from_mapping(config_class, yaml.safe_load(file.read_text(encoding="utf-8")))
+    """Reads what `write_config` wrote.
+
+    Raises:
+        UserError: the file does not hold settings of this class.
+    """
+    text = settings_text(file)
+    try:
+        return from_mapping(config_class, yaml.safe_load(text))
+    except ValueError as error:  # unknown settings, or what only looks like a number or a date
+        raise UserError(f"{file}: {error}") from error
+
+
+def settings_text(file: Path) -> str:
+    """Reads a YAML file of settings: names, each with one plain value.
+
+    Nothing is made of the values yet, so that no file takes more time or memory than its size.
+
+    Args:
+        file: the file, of at most 64 KiB.
+
+    Raises:
+        UserError: the file cannot be read, or holds anything else: lists, objects of Python.
+    """
+    try:
+        with file.open("rb") as handle:
+            content = handle.read(_LARGEST_CONFIG + 1)
+        if len(content) > _LARGEST_CONFIG:
+            raise UserError(f"{file}: settings of more than {_LARGEST_CONFIG:,} bytes")
+        text = content.decode("utf-8")
+        settings = yaml.compose(text, yaml.SafeLoader)
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{file}:{line}: not UTF-8 text") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        raise UserError(f"{file}{place}: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise UserError(f"{file}: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise UserError(f"{file}: values within values, where settings are plain") from None
+    if not isinstance(settings, yaml.MappingNode):
+        raise UserError(f"{file} holds no settings: each is a name, a colon and a value")
+    for node in itertools.chain.from_iterable(settings.value):
+        place = f"{file}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+        if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+            raise UserError(f"{place}: settings are plain values. Received: {node.tag}")
+        if not isinstance(node, yaml.ScalarNode):
+            raise UserError(f"{place}: a setting has one plain value. Received: a {node.id}")
+    return text
 
 
 def commented_yaml(config_class: type) -> str:

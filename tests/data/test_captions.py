@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import logging
+import os
 import struct
 import zipfile
 
@@ -312,3 +313,79 @@ def test_rows_of_tfds_data_are_those_of_files_and_named_by_their_number(monkeypa
     monkeypatch.setattr(images, "fault", None)  # each is looked at once, the sample's never
     assert list(from_rows(lambda: iter(given), "tfds:toy train", faults)) == expected
     assert len(list(from_rows(lambda: iter(given), "sample train", {}))) == 4
+
+
+def test_a_line_of_nothing_but_blanks_takes_no_time(tmp_path):
+    images = folder(tmp_path / "images", CAPTIONS)
+    path = write(tmp_path / "x.txt", " " * 100_000 + "\na.jpg#0\tDog\n")
+    found = rows(path, images)
+    assert bad(found)[0].startswith(f"{path}:1: not an image") and found[1]["captions"] == "Dog"
+
+
+def test_a_number_without_end_in_json(tmp_path):
+    images = folder(tmp_path / "images", CAPTIONS)
+    path = write(tmp_path / "x.json", '{"images": [{"id": ' + "9" * 5_000 + ', "file_name": ""}]}')
+    with pytest.raises(UserError, match="not of COCO's form"):
+        rows(path, images)
+
+
+def test_more_json_than_is_taken_into_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnapps.data.formats.captions.LARGEST_CORPUS", 1_000)
+    path = write(tmp_path / "x.json.gz", " " * 1_001)
+    with pytest.raises(UserError, match="more than 1,000 bytes of JSON"):
+        rows(path, folder(tmp_path / "images", CAPTIONS))
+
+
+def test_the_image_that_is_told_of_does_no_harm(tmp_path):
+    images = folder(tmp_path / "images", CAPTIONS)
+    path = write(tmp_path / "x.txt", f"\x1b[31m{'x' * 999}#0\tDog\n")
+    with pytest.raises(UserError, match="Received: \ufffd\\[31mx{94}…, …$"):
+        rows(path, images)
+
+
+def test_what_is_no_file_in_a_folder_of_images(tmp_path):
+    images = folder(tmp_path / "images", ["b 2#.jpg"])
+    os.mkfifo(tmp_path / "images" / "a.jpg")
+    assert bad(rows(flickr(tmp_path / "x.txt"), images)) == [
+        f"{images}/a.jpg: cannot be read: a pipe, a device or a link to nothing"
+    ]
+
+
+@pytest.mark.parametrize("damage", ["version", "name", "lzma", "place", "link"])
+def test_zips_that_are_damaged_or_made_to_harm(tmp_path, damage):
+    """Of each kind of damage zipfile raises another error."""
+    path, told = tmp_path / "x.zip", None
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as members:
+        for name in ("a.jpg", "\u00e9.jpg"):
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_LZMA
+            info.external_attr = 0o120777 << 16 if damage == "link" else 0
+            members.writestr(info, "../../etc/passwd" if damage == "link" else picture(0))
+    content = bytearray(path.read_bytes())
+    first, last = content.index(b"PK\1\2"), content.rindex(b"PK\1\2")
+    if damage == "version":
+        content[first + 6], told = 99, "neither a folder nor a whole zip file: zip file version 9"
+    elif damage == "name":
+        content[last + 46], told = 0xFF, "neither a folder nor a whole zip file: 'utf-8' codec"
+    elif damage == "place":
+        content[first + 42 : first + 46], told = b"\xff\xff\xff\x7f", "a.jpg: cannot be read: "
+    elif damage == "lzma":
+        content[50:60], told = bytes(10), "a.jpg: cannot be read: "
+    else:
+        told = "a.jpg: not a JPEG, PNG, BMP or GIF image"  # a link is never followed
+    path.write_bytes(content)
+    try:
+        (found,) = bad(rows(write(tmp_path / "x.txt", "a.jpg#0\tDog\n"), str(path)))
+    except UserError as error:
+        found = str(error)
+    assert told in found
+
+
+def test_zip_members_with_paths_of_any_system_that_leave(tmp_path):
+    leaving = ["c:\\a.jpg", "\\\\host\\a.jpg", "..\\a.jpg", "x\\..\\..\\a.jpg", "x/../../a.jpg"]
+    for name in leaving:
+        images = archive(tmp_path / "x.zip", {name: picture(0), "b.jpg": picture(1)})
+        asked = "a.jpg" if "/" in name else name
+        path = write(tmp_path / "x.csv", f"image,caption\n{asked},Dog\nb.jpg,Dog\n")
+        found = rows(path, images)
+        assert len(bad(found)) == 1 and found[-1]["name"] == "b.jpg", name

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rnnapps.data.formats import rows
 from rnnapps.data.formats.classes import class_of
 from rnnapps.data.formats.labelled import read_labelled
 from rnnapps.data.formats.official import official_splits
@@ -168,13 +169,13 @@ def test_csv_quote_that_is_never_closed_is_told(tmp_path):
 
 
 def test_csv_quote_that_is_never_closed_swallows_a_bounded_text(tmp_path, monkeypatch):
-    monkeypatch.setattr("rnnapps.data.formats.tabular.LONGEST_CSV_FIELD", 1000)
+    monkeypatch.setattr("rnnapps.data.formats.tabular.LARGEST_ROW", 1000)
     before = csv.field_size_limit(1000)
     try:
         path = write(tmp_path / "x.csv", 'label,text\nneg,"b\n' + "pos,c\n" * 10_000)
         first, *others = read_labelled(path)
         assert first.line == 2
-        assert first.reason.startswith("a field is too long, its quote is perhaps never closed")
+        assert first.reason.startswith("a row is too long, its quote is perhaps never closed")
         assert len(others) > 9_000 and set(map(str, others)) == {str(row("c", "pos"))}
     finally:
         csv.field_size_limit(before)
@@ -385,3 +386,67 @@ def test_imdb_rows_hold_every_kind_of_line_end_but_one():
         num_rows += 1
         odd += len(example["text"].splitlines()) > 1
     assert num_rows == 25_000 and odd > 0
+
+
+def test_a_bad_row_is_told_on_one_short_line_that_does_no_harm():
+    told = str(BadRow("a\nb.csv", 3, "\x1b[31m" + "x" * 9_999))
+    assert told.startswith("a b.csv:3: \ufffd[31mxxx") and told.endswith("x…") and len(told) < 320
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.tsv", "x.jsonl", "x.tsv.gz"])
+def test_a_line_that_does_not_end_is_refused_before_it_fills_the_memory(
+    tmp_path, name, monkeypatch
+):
+    monkeypatch.setattr(rows, "LARGEST_ROW", 1_000)
+    path = write(tmp_path / name, "text\tlabel\n" + "x" * 1_001)
+    with pytest.raises(UserError, match=r":2: a line of more than 1,000 bytes"):
+        list(read_labelled(path, columns=None if "json" in name else ["text", "label"]))
+
+
+def test_a_text_of_its_own_that_does_not_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "LARGEST_ROW", 1_000)
+    write(tmp_path / "pos" / "1.txt", "x" * 1_001)
+    write(tmp_path / "pos" / "2.txt", "x" * 1_000)
+    bad, good = read_labelled(tmp_path)
+    assert bad.reason == "a text of more than 1,000 bytes" and good == row("x" * 1_000, "pos")
+
+
+def test_a_csv_row_of_many_short_lines_ends_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("rnnapps.data.formats.tabular.LARGEST_ROW", 1_000)
+    path = write(tmp_path / "x.csv", "text,label\n" + '"a\n",' * 400 + "\nb,pos\n")
+    first, second, *_ = read_labelled(path)
+    assert first.line == 2 and first.reason.startswith("a row is too long")
+    assert second.line == 2 + 1_000 // len('"a\n",') + 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "nothing"])
+def test_what_is_no_file_is_refused(tmp_path, kind):
+    path = tmp_path / "pos" / "x.txt"
+    path.parent.mkdir()
+    if kind == "pipe":
+        os.mkfifo(path)  # which would wait for a writer
+    else:
+        path.symlink_to({"device": "/dev/zero", "loop": "x.txt", "nothing": "y"}[kind])
+    told = "is a pipe or a device" if kind in ("pipe", "device") else "no such file or folder"
+    for data in (tmp_path, f"{path},{path}"):
+        with pytest.raises(UserError, match=told):
+            list(read_labelled(data))
+
+
+def test_a_class_has_a_name_that_is_text(tmp_path):
+    (tmp_path / "\udcff").mkdir()
+    write(tmp_path / "\udcff" / "x.txt", "a")
+    with pytest.raises(UserError, match=r"a class cannot have the name .* '\\udcff': rename it"):
+        list(read_labelled(tmp_path))
+    assert class_of("reviews. ") is None
+
+
+def test_a_label_is_one_line(tmp_path):
+    path = write(tmp_path / "x.csv", 'text,label\na," very\ngood"\n')
+    assert list(read_labelled(path)) == [row("a", "very good")]
+
+
+def test_a_header_does_no_harm_when_it_is_told(tmp_path):
+    path = write(tmp_path / "x.csv", '"a\n\x1b[31m",b\nc,d\n')
+    with pytest.raises(UserError, match="its columns are: a \ufffd\\[31m, b\n"):
+        list(read_labelled(path))

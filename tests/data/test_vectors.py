@@ -101,3 +101,14 @@ def test_glove():
     words, values = read_vectors(path, size=50)
     assert len(words) == len(set(words)) == 5_050
     assert values.shape == (5_050, 50)
+
+
+@pytest.mark.parametrize("header", ["9" * 5_000 + " 3", "3 " + "9" * 30, "\u00b2 3"])
+def test_a_first_line_that_counts_more_than_there_can_be(tmp_path, header):
+    with pytest.raises(UserError, match=r"x.txt:\d: .*(numbers where 1 are needed|finite number)"):
+        read_vectors(write(tmp_path / "x.txt", f"{header}\nthe 1 2 3\n"))
+
+
+def test_what_is_no_number_is_told_in_short(tmp_path):
+    with pytest.raises(UserError, match="'x{49}…' is not a finite number"):
+        read_vectors(write(tmp_path / "x.txt", f"the 1 {'x' * 9_999}\n"))

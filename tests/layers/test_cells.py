@@ -125,6 +125,7 @@ def test_steps_follow_the_equation(cell_class, options, equation, norm, use_bias
             np.testing.assert_allclose(state, value, atol=2e-6)
 
 
+@pytest.mark.usefixtures("float64")
 def test_split_and_stacked_lstm_are_the_same():
     """`W x + U h` and `[W U] · [x; h]`: one matrix of 4H × (H + D) gives all four gates."""
     rng = np.random.default_rng(1)

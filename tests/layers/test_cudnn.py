@@ -74,10 +74,17 @@ def both(layer_class, taken, mask=None, **options):
     return len(taken)
 
 
-@pytest.mark.parametrize("layer_class, options", [(LSTM, {}), (GRU, {"reset_after": True})])
-@pytest.mark.parametrize("go_backwards", [False, True])
-@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize(
+    ("layer_class", "options", "go_backwards", "name"),
+    [
+        (LSTM, {}, True, "padded at the end"),
+        (GRU, {"reset_after": True}, False, "padded at the end"),
+        *((LSTM, {}, False, name) for name in MASKS),
+        *((GRU, {"reset_after": True}, True, name) for name in MASKS),
+    ],
+)
 def test_masks_that_do_not_fit_never_reach_it(layer_class, options, go_backwards, name, taken):
+    """Every mask with every layer; both ways where cuDNN takes it."""
     mask, fits = MASKS[name]
     assert bool(cudnn.fits(tf.constant(SEQUENCES), tf.constant(mask))) == fits
     assert both(layer_class, taken, mask, go_backwards=go_backwards, **options) == fits

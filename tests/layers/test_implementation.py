@@ -8,9 +8,9 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from rnnapps.layers import GRU, LSTM, Elman, Jordan, recurrent_stack
+from tests.layers.backends import with_gradients
 
 ROOT = str(Path(__file__).parents[2])
 BATCH, TIME, FEATURES, UNITS = 4, 9, 3, 5
@@ -30,13 +30,12 @@ RESET = RNG.random((BATCH, TIME)) < 0.3
 
 
 def results_and_gradients(layer, training=True, **arguments):
-    x = tf.convert_to_tensor(X)
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        results = tf.nest.flatten(layer(x, training=training, **arguments))
-        loss = tf.add_n([tf.reduce_sum(tf.sin(3 * tf.cast(r, "float32"))) for r in results])
-    variables = [v.value for v in layer.trainable_variables]
-    return results + tape.gradient(loss, [x, *variables])
+    def loss(x):
+        results = keras.tree.flatten(layer(x, training=training, **arguments))
+        return sum(keras.ops.sum(keras.ops.sin(3 * result)) for result in results), results
+
+    (_, results), gradients = with_gradients(loss, layer.trainable_variables)(X)
+    return results + gradients
 
 
 STATES = {"return_sequences": True, "return_state": True}, {"mask": MASK}
@@ -56,7 +55,7 @@ RATES = dict.fromkeys(("dropout", "recurrent_dropout", "recurrent_weight_dropout
         for layer in layers
     ],
 )
-def test_both_give_the_same(layer_class, options, more, arguments):
+def test_both_give_the_same(tf, layer_class, options, more, arguments):
     """The hardest case of every layer, the others of each class.
 
     That the engine is right in every combination, `test_fused.py` says.
@@ -87,21 +86,31 @@ def test_both_give_the_same(layer_class, options, more, arguments):
         (GRU(2, implementation="reference"), "asked for"),
     ],
 )
-def test_a_layer_says_why_it_takes_the_reference(layer, reason):
+def test_a_layer_says_why_it_takes_the_reference(tf, layer, reason):
     assert layer.implementation_used.startswith("reference")
     assert reason in layer.implementation_used
     assert layer(X).shape == (BATCH, 2)
 
 
-def test_what_cannot_be_fused_is_refused():
+def test_the_engine_is_for_tensorflow(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    assert LSTM(2).implementation_used == "reference (the engine is for the TensorFlow backend)"
+    with pytest.raises(ValueError, match="TensorFlow backend"):
+        LSTM(2, implementation="fused")
+
+
+def test_what_cannot_be_fused_is_refused(tf):
     with pytest.raises(ValueError, match="layer normalisation"):
         LSTM(2, layer_norm=True, implementation="fused")
+
+
+def test_an_unknown_implementation_is_refused():
     with pytest.raises(ValueError, match="implementation='quick'"):
         LSTM(2, implementation="quick")
 
 
 @pytest.mark.parametrize(("implementation", "compiles"), [("auto", False), ("fused", True)])
-def test_exports_compile_only_if_asked_to(tmp_path, implementation, compiles):
+def test_exports_compile_only_if_asked_to(tf, tmp_path, implementation, compiles):
     model = keras.Sequential(
         [keras.Input((None, FEATURES)), LSTM(UNITS, implementation=implementation)]
     )
@@ -116,7 +125,7 @@ def test_exports_compile_only_if_asked_to(tmp_path, implementation, compiles):
     assert any(function.attr["_XlaMustCompile"].b for function in functions) == compiles
 
 
-def test_mirrored_replicas_train_like_one_device():
+def test_mirrored_replicas_train_like_one_device(tf):
     script = """
 import keras, numpy as np, tensorflow as tf
 from rnnapps.layers import GRU, LSTM, Bidirectional

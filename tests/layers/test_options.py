@@ -3,18 +3,22 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from rnnapps.layers import GRU, LSTM, RNN, Elman, ElmanCell, Jordan
+from tests.layers.backends import some_of, with_gradients
 
 BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
-LAYERS = [
-    pytest.param(Elman, {}, id="elman"),
-    pytest.param(Jordan, {"output_units": 4}, id="jordan"),
-    pytest.param(LSTM, {}, id="lstm"),
-    pytest.param(GRU, {}, id="gru"),
-    pytest.param(GRU, {"reset_after": True}, id="gru_after"),
-]
+LAYERS = some_of(
+    [
+        pytest.param(Elman, {}, id="elman"),
+        pytest.param(Jordan, {"output_units": 4}, id="jordan"),
+        pytest.param(LSTM, {}, id="lstm"),
+        pytest.param(GRU, {}, id="gru"),
+        pytest.param(GRU, {"reset_after": True}, id="gru_after"),
+    ],
+    1,
+    2,
+)
 X = np.random.default_rng(0).normal(size=(BATCH, TIME, FEATURES)).astype("float32")
 
 
@@ -34,7 +38,7 @@ def test_dropped_weights_last_for_the_call_and_are_shared_by_the_rows(wrapper):
         layer = stock(ElmanCell(size, **options), return_sequences=True)
     layer.build((None, None, 1))
     layer.set_weights([np.zeros((1, size)), np.full((size, size), 0.1)])
-    x, rows = tf.zeros((size, 3, 1)), tf.eye(size)
+    x, rows = np.zeros((size, 3, 1), "float32"), np.eye(size, dtype="float32")
     first, second = (np.array(layer(x, initial_state=[rows], training=True)) for _ in range(2))
     M = first[:, 0]
     np.testing.assert_allclose(np.unique(M), [0, 0.2], atol=1e-7)
@@ -113,12 +117,15 @@ def test_the_irnn_starts_as_a_memory_without_loss():
     layer = Elman(UNITS, activation="relu", recurrent_initializer="identity", return_state=True)
     layer.build((None, None, FEATURES))
     np.testing.assert_array_equal(layer.cell.recurrent_kernel, np.eye(UNITS))
-    start = tf.constant(np.random.default_rng(1).uniform(0.1, 1, (BATCH, UNITS)), tf.float32)
-    with tf.GradientTape() as tape:
-        tape.watch(start)
-        _, last = layer(tf.zeros((BATCH, 100, FEATURES)), initial_state=[start])
-    np.testing.assert_array_equal(last, start)
-    np.testing.assert_array_equal(tape.gradient(last, start), np.ones((BATCH, UNITS)))
+    start = np.random.default_rng(1).uniform(0.1, 1, (BATCH, UNITS)).astype("float32")
+
+    def last(start):
+        _, last = layer(np.zeros((BATCH, 100, FEATURES), "float32"), initial_state=[start])
+        return keras.ops.sum(last), last
+
+    (_, remembered), (gradient,) = with_gradients(last)(start)
+    np.testing.assert_array_equal(remembered, start)
+    np.testing.assert_array_equal(gradient, np.ones((BATCH, UNITS)))
 
 
 def test_layer_norm_does_not_see_the_scale_of_its_input():

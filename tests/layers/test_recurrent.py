@@ -5,24 +5,24 @@ import itertools
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from rnnapps.layers import GRU, LSTM, Elman, ElmanCell, Jordan
+from tests.layers import backends
+from tests.layers.backends import BACKEND, some_of, with_gradients
 
 BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
 
-LIKE_STOCK = [
+LAYERS = [
     pytest.param(Elman, {}, id="elman"),
     pytest.param(LSTM, {}, id="lstm"),
     pytest.param(GRU, {}, id="gru"),
     pytest.param(GRU, {"reset_after": True}, id="gru_after"),
-]
-LAYERS = [
-    *LIKE_STOCK,
     pytest.param(Jordan, {"output_units": 4}, id="jordan"),
     pytest.param(LSTM, {"peephole": True, "layer_norm": True}, id="lstm_peephole_norm"),
     pytest.param(GRU, {"layer_norm": True}, id="gru_norm"),
 ]
+LIKE_STOCK = some_of(LAYERS[:4], 1, 3)
+LAYERS = some_of(LAYERS, 1, 4)
 STOCK = {Elman: keras.layers.SimpleRNN, LSTM: keras.layers.LSTM, GRU: keras.layers.GRU}
 
 LENGTHS = np.array([6, 3, 0, 1])
@@ -53,47 +53,49 @@ def built(layer, features=FEATURES, seed=3):
 
 def states_of(layer, seed=1, batch=BATCH):
     rng = np.random.default_rng(seed)
-    return [tf.constant(rng.normal(size=(batch, n)), tf.float32) for n in layer.state_size]
+    return [rng.normal(size=(batch, n)).astype("float32") for n in layer.state_size]
 
 
 def static(layer):
     return layer
 
 
-def graph(layer, jit_compile=False):
-    return tf.function(
-        lambda x, mask=None: layer(x, mask=mask), reduce_retracing=True, jit_compile=jit_compile
-    )
+def graph(layer):
+    import tensorflow as tf  # not above: other backends do without it
+
+    return tf.function(lambda x, mask=None: layer(x, mask=mask), reduce_retracing=True)
 
 
 def compiled(layer):
-    return graph(layer, jit_compile=True)
+    return backends.compiled(lambda x, mask=None: layer(x, mask=mask))
 
 
 def results_and_gradients(layer, x, mask, states):
-    x = tf.constant(x)
-    with tf.GradientTape() as tape:
-        tape.watch([x, *states])
-        results = layer(x, initial_state=states, mask=mask)
-        loss = sum(
-            tf.reduce_sum(result * sequences(result.shape, seed=5 + n))
-            for n, result in enumerate(results)
-        )
-    sources = [x, *states, *layer.trainable_variables]
-    return results, tape.gradient(loss, sources)
+    def loss(x, *states):
+        results = layer(x, initial_state=list(states), mask=mask)
+        factors = [sequences(result.shape, seed=5 + n) for n, result in enumerate(results)]
+        loss = sum(keras.ops.sum(r * f) for r, f in zip(results, factors, strict=True))
+        return loss, results
+
+    (_, results), gradients = with_gradients(loss, layer.trainable_variables)(x, *states)
+    return results, gradients
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LIKE_STOCK)
 @pytest.mark.parametrize(
     ("mask", "return_sequences", "go_backwards"),
-    [
-        ("none", True, True),
-        ("none", False, False),
-        ("prefix", True, False),
-        ("prefix", False, True),
-        ("holes", True, True),
-        ("holes", False, False),
-    ],
+    some_of(
+        [
+            ("none", True, True),
+            ("none", False, False),
+            ("prefix", True, False),
+            ("prefix", False, True),
+            ("holes", True, True),
+            ("holes", False, False),
+        ],
+        1,
+        4,
+    ),
 )
 def test_parity_with_keras(layer_class, options, mask, return_sequences, go_backwards):
     """Every pair of values, for every layer."""
@@ -112,10 +114,20 @@ def test_parity_with_keras(layer_class, options, mask, return_sequences, go_back
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LIKE_STOCK)
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("return_sequences", [True, False])
+@pytest.mark.parametrize(
+    ("layer_class", "options", "mask", "return_sequences"),
+    some_of(
+        [
+            pytest.param(*layer.values, mask, (row + column) % 2 == 1, id=f"{layer.id}-{mask}")
+            for row, layer in enumerate(LIKE_STOCK)
+            for column, mask in enumerate(MASKS)
+        ],
+        5,
+        11,
+    ),
+)
 def test_parity_inside_bidirectional(layer_class, options, mask, return_sequences):
+    """Every pair of values, for every layer."""
     common = dict(return_sequences=return_sequences, return_state=True)
     stock = built(keras.layers.Bidirectional(stock_layer(layer_class, options, **common)))
     ours = keras.layers.Bidirectional(layer_class(UNITS, **common, **options))
@@ -156,7 +168,7 @@ def test_last_output_is_that_of_the_last_valid_step(layer_class, options, go_bac
     mask = MASKS["holes"]
     output, *states = layer(sequences(), initial_state=states_of(layer), mask=mask)
     some = mask.any(axis=1)
-    np.testing.assert_array_equal(output[some], states[0][some])
+    np.testing.assert_allclose(output[some], states[0][some], rtol=1e-6)
     np.testing.assert_array_equal(output[~some], 0)
 
 
@@ -176,7 +188,7 @@ def test_rows_do_not_depend_on_their_batch(layer_class, options):
     x, mask, order = sequences(), MASKS["prefix"], [2, 0, 3, 1]
     outputs = layer(x, mask=mask)
     shuffled = layer(x[order], mask=mask[order])
-    np.testing.assert_allclose(shuffled, outputs.numpy()[order], atol=1e-6)
+    np.testing.assert_allclose(shuffled, np.array(outputs)[order], atol=1e-6)
     alone = layer(x[1:2], mask=mask[1:2])
     np.testing.assert_allclose(alone, outputs[1:2], atol=1e-6)
     padded = np.pad(x, [(0, 0), (0, 7), (0, 0)], constant_values=9.0)
@@ -185,18 +197,29 @@ def test_rows_do_not_depend_on_their_batch(layer_class, options):
     np.testing.assert_array_equal(longer[:, TIME:], 0)
 
 
-@pytest.mark.parametrize(("layer_class", "options"), LAYERS)
+EMPTY = [
+    pytest.param(*layer.values, mode, whole, id=f"{layer.id}-{mode.__name__}-{whole}")
+    for row, layer in enumerate(LAYERS)
+    for mode, whole in (
+        (static, True),
+        (static, False),
+        (graph, row % 2 == 0),
+        *([(compiled, True)] if layer.id in ("lstm", "gru_after", "jordan") else []),
+    )
+]
+
+
 @pytest.mark.parametrize(
-    ("mode", "return_sequences"),
-    [(static, True), (static, False), (graph, True), (graph, False), (compiled, True)],
+    ("layer_class", "options", "mode", "return_sequences"), some_of(EMPTY, 4, 6, 15, 17)
 )
 def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
+    """Compiled, which is slow, two layers of the engine and one whose cell is called in a loop."""
     layer = built(
         layer_class(UNITS, return_sequences=return_sequences, return_state=True, **options)
     )
     run = mode(layer)
     for batch, timesteps in [(2, 0), (0, 3), (2, 3)]:
-        x = tf.constant(sequences((batch, timesteps, FEATURES)))
+        x = sequences((batch, timesteps, FEATURES))
         output, *states = run(x)
         size = layer.cell.output_size
         assert output.shape == ((batch, timesteps, size) if return_sequences else (batch, size))
@@ -211,8 +234,8 @@ def test_no_steps_and_no_rows(layer_class, options, mode, return_sequences):
 def test_no_steps_keep_the_initial_state(layer_class, options):
     layer = built(layer_class(UNITS, return_state=True, **options))
     start = states_of(layer, batch=2)
-    empty = tf.zeros((2, 0, FEATURES))
-    for mask in (None, tf.zeros((2, 0), tf.bool)):
+    empty = np.zeros((2, 0, FEATURES), "float32")
+    for mask in (None, np.zeros((2, 0), bool)):
         output, *states = layer(empty, initial_state=start, mask=mask)
         np.testing.assert_array_equal(output, 0)
         for state, initial in zip(states, start, strict=True):
@@ -245,25 +268,27 @@ def test_an_attached_mask_is_seen_beside_initial_states(layer_class, options):
     initial = [keras.Input(state.shape[1:]) for state in start]
     outputs = layer(keras.layers.Masking()(inputs), initial_state=initial)
     functional = keras.Model([inputs, *initial], outputs)
-    np.testing.assert_allclose(functional([tf.constant(x), *start]), expected, atol=1e-6)
+    np.testing.assert_allclose(functional([x, *start]), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("go_backwards", [False, True])
 def test_the_output_mask_lies_on_the_outputs(go_backwards):
     layer = built(Elman(UNITS, return_sequences=True, return_state=True, go_backwards=go_backwards))
-    outputs, state = layer(sequences(), mask=tf.constant(MASKS["prefix"]))
+    outputs, state = layer(sequences(), mask=keras.ops.convert_to_tensor(MASKS["prefix"]))
     np.testing.assert_array_equal(outputs._keras_mask, np.any(outputs != 0, axis=-1))
     assert getattr(state, "_keras_mask", None) is None
 
 
+GRAPHS = (graph,) if BACKEND == "tensorflow" else ()
 PRECISIONS = [
-    ("mixed_float16", (static, graph), 5e-3),
+    ("mixed_float16", (static, *GRAPHS), 5e-3),
     ("mixed_bfloat16", (static,), 5e-2),
-    ("float32", (graph,), 1e-6),
+    ("float32", GRAPHS, 1e-6),
     ("float64", (static,), 1e-6),
 ]
 
 
+@pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
     ("layer_class", "options", "dtype", "modes", "tolerance"),
     [
@@ -273,6 +298,7 @@ PRECISIONS = [
             (*modes, compiled) if column == row % 3 else modes,
             tolerance,
             id=f"{layer.id}-{dtype}",
+            marks=layer.marks,
         )
         for row, layer in enumerate(LAYERS)
         for column, (dtype, modes, tolerance) in enumerate(PRECISIONS)
@@ -289,13 +315,14 @@ def test_precisions_and_modes_agree(layer_class, options, dtype, modes, toleranc
     layer.set_weights(reference.get_weights())
     expected = reference(sequences(), mask=MASKS["holes"])
     for mode in modes:
-        outputs = mode(layer)(tf.constant(sequences()), mask=tf.constant(MASKS["holes"]))
+        outputs = mode(layer)(sequences(), mask=MASKS["holes"])
         assert outputs.dtype == layer.compute_dtype
-        np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, atol=tolerance)
+        outputs = keras.ops.cast(outputs, "float32")
+        np.testing.assert_allclose(outputs, expected, atol=tolerance)
 
 
 @pytest.mark.parametrize(("layer_class", "options"), LAYERS)
-def test_two_traces_at_most_over_ten_lengths(layer_class, options):
+def test_two_traces_at_most_over_ten_lengths(tf, layer_class, options):
     layer = built(layer_class(UNITS, **options))
     traces = []
 
@@ -338,7 +365,7 @@ def test_a_dropout_mask_lasts_for_the_sequence(wrap, rate):
     layer.build((None, None, 50))
     zero, one = np.zeros((50, 50)), np.eye(50)
     layer.set_weights([one, zero] if rate == "dropout" else [zero, one])
-    x, h = tf.ones((3, 4, 50)), tf.ones((3, 50))
+    x, h = np.ones((3, 4, 50), "float32"), np.ones((3, 50), "float32")
     first, second = (np.array(layer(x, initial_state=[h], training=True)) for _ in range(2))
     powers = [1, 1, 1, 1] if rate == "dropout" else [1, 2, 3, 4]
     for t, power in enumerate(powers):
@@ -363,9 +390,9 @@ def test_the_masks_of_a_row_are_those_of_all_its_steps(layer_class, options):
     weights = plain.get_weights()
     layer.set_weights(weights)
     outputs = layer(sequences(), training=True)
-    x_masks = np.array(twin.cell.get_dropout_mask(tf.ones((BATCH, FEATURES))))
-    h_masks = twin.cell.get_recurrent_dropout_mask(tf.ones((BATCH, layer.cell.output_size)))
-    U_mask = twin.cell.get_recurrent_weight_mask()
+    x_masks = np.array(twin.cell.get_dropout_mask(keras.ops.ones((BATCH, FEATURES))))
+    h_masks = twin.cell.get_recurrent_dropout_mask(keras.ops.ones((BATCH, layer.cell.output_size)))
+    h_masks, U_mask = np.array(h_masks), np.array(twin.cell.get_recurrent_weight_mask())
     assert len(np.unique(np.concatenate([x_masks, h_masks], axis=1), axis=0)) == BATCH
     W, U, *others = weights
     for row in range(BATCH):
@@ -382,7 +409,7 @@ def test_the_masks_of_a_row_are_those_of_all_its_steps(layer_class, options):
         pytest.param(LSTM, {}, False, id="lstm_graph"),
     ],
 )
-def test_dropout_trains_in_graphs(layer_class, options, jit_compile):
+def test_dropout_trains_in_graphs(tf, layer_class, options, jit_compile):
     """Every layer as a whole compiled graph; in a plain graph, one with the engine and one not."""
     rates = dict.fromkeys(("dropout", "recurrent_dropout", "recurrent_weight_dropout"), 0.3)
     layer = built(layer_class(UNITS, seed=1, **rates, **options))

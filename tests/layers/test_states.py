@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from rnnapps.layers import (
     GRU,
@@ -18,15 +17,19 @@ from rnnapps.layers import (
     LSTMCell,
     recurrent_stack,
 )
+from tests.layers.backends import BACKEND, some_of
 
 BATCH, TIME, FEATURES, UNITS = 4, 6, 3, 5
-LAYERS = [
-    pytest.param(Elman, {}, id="elman"),
-    pytest.param(Jordan, {"output_units": 4}, id="jordan"),
-    pytest.param(LSTM, {"peephole": True}, id="lstm_peephole"),
-    pytest.param(GRU, {"layer_norm": True}, id="gru_norm"),
-    pytest.param(GRU, {"reset_after": True}, id="gru_after"),
-]
+LAYERS = some_of(
+    [
+        pytest.param(Elman, {}, id="elman"),
+        pytest.param(Jordan, {"output_units": 4}, id="jordan"),
+        pytest.param(LSTM, {"peephole": True}, id="lstm_peephole"),
+        pytest.param(GRU, {"layer_norm": True}, id="gru_norm"),
+        pytest.param(GRU, {"reset_after": True}, id="gru_after"),
+    ],
+    2,
+)
 X = np.random.default_rng(0).normal(size=(BATCH, TIME, FEATURES)).astype("float32")
 MASK = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0], [0] * 6, [1] * 6], bool)
 RESET = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0], [1] * 6], bool)
@@ -53,7 +56,7 @@ def with_weights(layer, *shape, seed=3):
 
 def random_states(layer, seed=1):
     rng = np.random.default_rng(seed)
-    return [tf.constant(rng.normal(size=(BATCH, n)), tf.float32) for n in layer.state_size]
+    return [rng.normal(size=(BATCH, n)).astype("float32") for n in layer.state_size]
 
 
 def assert_close(actual, expected):
@@ -89,7 +92,7 @@ def test_resets_cut_a_row_into_sequences(layer_class, options, go_backwards, mas
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_resets_in_graphs_of_unknown_length(jit_compile):
+def test_resets_in_graphs_of_unknown_length(tf, jit_compile):
     layer = with_weights(LSTM(UNITS, return_sequences=True, recurrent_weight_dropout=0.5))
     signature = [
         tf.TensorSpec([None, None, FEATURES]),
@@ -195,6 +198,15 @@ def test_a_cell_may_return_its_state_as_it_is(stacked, batch):
         assert_close(actual, expected)
 
 
+def graphs(layer):
+    """The graph of a layer, where there are graphs that change its state."""
+    if BACKEND != "tensorflow":
+        return []
+    import tensorflow as tf
+
+    return [tf.function(lambda x, **options: layer(x, **options))]
+
+
 @pytest.mark.parametrize("wrap", [lambda cell: cell, lambda cell: [cell, GRUCell(2)]])
 def test_a_failed_call_leaves_no_dropout_masks(wrap):
     """Masks drawn for another batch, or inside a graph that was given up, break later calls."""
@@ -203,8 +215,8 @@ def test_a_failed_call_leaves_no_dropout_masks(wrap):
     layer = RNN(keras.layers.StackedRNNCells(cells) if isinstance(cells, list) else cells)
     layer.build(X.shape)
     wrong = np.ones((BATCH, TIME, 1, 1), bool)  # a mask of two axes too many
-    for call in (layer, tf.function(lambda x, **options: layer(x, **options))):
-        with pytest.raises((ValueError, TypeError, tf.errors.InvalidArgumentError)):
+    for call in (layer, *graphs(layer)):
+        with pytest.raises(Exception, match="shape|rank|[Dd]imension|axes"):
             call(X, mask=wrong, training=True)
         assert np.all(np.isfinite(layer(X[:2], training=True)))
 
@@ -348,8 +360,8 @@ MASK_OF_PIECES = MASK_OF_PIECES.astype(bool)
 @pytest.mark.parametrize(
     ("layer_class", "options", "merge_mode"),
     [
-        *(pytest.param(*layer.values, "concat", id=layer.id) for layer in LAYERS),
-        *(pytest.param(LSTM, {}, mode, id=f"lstm_{mode}") for mode in ("sum", "ave", "mul", None)),
+        *(pytest.param(*p.values, "concat", id=p.id, marks=p.marks) for p in LAYERS),
+        *some_of([(LSTM, {}, mode) for mode in ("sum", "ave", "mul", None)], 3),
     ],
 )
 def test_no_sequence_of_a_row_sees_another_either_way(layer_class, options, merge_mode):
@@ -368,13 +380,13 @@ def test_no_sequence_of_a_row_sees_another_either_way(layer_class, options, merg
         alone = [layer(X[row : row + 1, piece]) for piece in pieces]
         for piece, expected in zip(pieces, alone, strict=True):
             for output, value in zip(outputs, expected[:both], strict=True):
-                np.testing.assert_allclose(output.numpy()[row, piece], value[0], atol=1e-6)
+                np.testing.assert_allclose(np.array(output)[row, piece], value[0], atol=1e-6)
         ends = [*alone[-1][both : both + half], *alone[0][both + half :]]
         assert_close([state[row] for state in states], [end[0] for end in ends])
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
-def test_both_ways_take_resets_in_graphs_of_unknown_length(jit_compile):
+def test_both_ways_take_resets_in_graphs_of_unknown_length(tf, jit_compile):
     layer = with_weights(Bidirectional(GRU(UNITS, return_sequences=True)))
     spec = tf.TensorSpec([None, None], tf.bool)
     signature = [tf.TensorSpec([None, None, FEATURES]), spec, spec]
@@ -390,7 +402,7 @@ def test_both_ways_take_resets_in_graphs_of_unknown_length(jit_compile):
     assert_close(layer(X, reset=RESET), run(X, np.ones((BATCH, TIME), bool), RESET))
 
 
-@pytest.mark.parametrize("merge_mode", ["concat", "sum", "ave", "mul", None])
+@pytest.mark.parametrize("merge_mode", some_of(["concat", "sum", "ave", "mul", None], 0, 4))
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 def test_output_shapes_of_both_ways_are_known_beforehand(

@@ -3,12 +3,12 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from rnnapps.layers import GRU, LSTM, RNN, Bidirectional, Elman, GRUCell, LSTMCell, recurrent_stack
+from tests.layers.backends import some_of, with_gradients
 
 FEATURES, UNITS = 3, 4
-LAYERS = [Elman, LSTM, GRU]
+LAYERS = some_of([Elman, LSTM, GRU], 1)
 X = np.random.default_rng(0).normal(size=(3, 5, FEATURES)).astype("float32")
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], bool)
 
@@ -22,7 +22,7 @@ def text_model(layer):
 
 
 @pytest.mark.parametrize("layer_class", LAYERS)
-def test_an_empty_text_alone_is_answered(layer_class, tmp_path):
+def test_an_empty_text_alone_is_answered(tf, layer_class, tmp_path):
     """Stock LSTM cannot run zero steps: a batch of one empty string raises."""
     model = text_model(Bidirectional(layer_class(UNITS)))
     model.export(tmp_path / "exported", verbose=False)
@@ -35,7 +35,7 @@ def test_an_empty_text_alone_is_answered(layer_class, tmp_path):
 
 
 @pytest.mark.parametrize("layer_class", LAYERS)
-def test_a_text_does_not_see_its_neighbours(layer_class):
+def test_a_text_does_not_see_its_neighbours(tf, layer_class):
     """Scores of a text alone and beside a longer one differ where padding is not masked."""
     model = text_model(Bidirectional(layer_class(UNITS)))
     alone = model(tf.constant(["good film"]))
@@ -57,22 +57,28 @@ def test_padded_steps_are_zero(layer_class, wrapper):
 def test_a_row_without_a_valid_step_is_harmless(layer_class):
     """The cuDNN path of stock layers aborts on it."""
     layer = layer_class(UNITS, return_state=True)
-    with tf.GradientTape() as tape:
-        output, *states = layer(X, mask=MASK)
-        loss = tf.reduce_sum(output)
-    for result in (output, *states):
+    layer.build(X.shape)
+
+    def loss():
+        results = layer(X, mask=MASK)
+        return keras.ops.sum(results[0]), results
+
+    (_, results), gradients = with_gradients(loss, layer.trainable_weights)()
+    for result in results:
         np.testing.assert_array_equal(result[2], 0)
-    assert all(np.all(np.isfinite(g)) for g in tape.gradient(loss, layer.trainable_weights))
+    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
 
 
 def test_masked_losses_are_means_over_valid_steps():
     """Once padding entered the mean."""
-    logits = keras.layers.Dense(6)(LSTM(UNITS, return_sequences=True)(X, mask=tf.constant(MASK)))
+    logits = keras.layers.Dense(6)(
+        LSTM(UNITS, return_sequences=True)(X, mask=keras.ops.convert_to_tensor(MASK))
+    )
     np.testing.assert_array_equal(logits._keras_mask, MASK)
     targets = np.random.default_rng(1).integers(0, 6, MASK.shape)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)(targets, logits)
     steps = keras.losses.sparse_categorical_crossentropy(targets, logits, from_logits=True)
-    assert float(loss) == pytest.approx(float(np.mean(steps.numpy()[MASK])), rel=1e-5)
+    assert float(loss) == pytest.approx(float(np.mean(np.array(steps)[MASK])), rel=1e-5)
 
 
 @pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
@@ -93,7 +99,7 @@ def test_stateful_layers_run_and_train_in_half_precision(policy, layer_class):
 
 
 @pytest.mark.parametrize("layer_class", LAYERS)
-def test_predict_traces_twice_at_most_over_ten_lengths(layer_class):
+def test_predict_traces_twice_at_most_over_ten_lengths(tf, layer_class):
     """A plain function is traced once for each length."""
     traces = []
 
@@ -126,7 +132,7 @@ def test_compiled_models_give_the_same_numbers():
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_a_cell_that_draws_masks_leaves_no_randomness_in_an_inference_graph():
+def test_a_cell_that_draws_masks_leaves_no_randomness_in_an_inference_graph(tf):
     """Stock layers draw their dropout masks at inference too, unused."""
     rates = dict.fromkeys(("dropout", "recurrent_dropout", "recurrent_weight_dropout"), 0.5)
     layer = RNN(keras.layers.StackedRNNCells([LSTMCell(UNITS, **rates), GRUCell(UNITS, **rates)]))

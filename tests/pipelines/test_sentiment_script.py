@@ -1,7 +1,6 @@
 """The sentiment script and the configuration file beside it."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ import yaml
 
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.sentiment import SentimentConfig
+from tests.conftest import as_users_do
 
 PIPELINES = Path(__file__).parents[2] / "pipelines"
 
@@ -46,7 +46,7 @@ def test_the_bare_command_trains_exports_and_answers_the_documents_examples(tmp_
         text=True,
         check=True,
         cwd=tmp_path,
-        env=os.environ | {"TFDS_DATA_DIR": str(tmp_path / "tfds")},
+        env=as_users_do(tmp_path / "tfds"),
     )
     version = tmp_path / "saved_models" / "sentiment" / "1"
     metrics = json.loads((version / "metrics.json").read_text())

@@ -24,6 +24,7 @@ from rnnapps.models import mixture_log_probabilities, mixture_weights
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 from tests import server_requests
+from tests.conftest import as_users_do
 
 SMALL = LanguageModelConfig(
     context="lines", units=6, embedding_size=4, batch_size=8, buckets=1, epochs=2, window=10
@@ -297,7 +298,7 @@ def run(*argv):
     assert cli.main(LanguageModel, argv=[str(part) for part in argv]) == 0
 
 
-def test_a_text_file_to_a_served_model(tmp_path, capsys, monkeypatch):
+def test_a_text_file_to_a_served_model(tmp_path, capsys, monkeypatch, checked_here):
     file = tmp_path / "book.txt"
     file.write_bytes("\r\n".join(LINES * 3).encode())
     run(
@@ -388,7 +389,7 @@ def test_the_bare_command_writes_a_program(tmp_path):
         text=True,
         check=True,
         cwd=tmp_path,
-        env=os.environ | {"TFDS_DATA_DIR": str(tmp_path / "tfds")},
+        env=as_users_do(tmp_path / "tfds"),
     )
     version = tmp_path / "saved_models" / "language_model" / "1"
     assert json.loads((version / "metrics.json").read_text())["test"]["parse_rate"] >= 0.9

@@ -15,14 +15,20 @@ from rnnapps.data.formats.rows import (
     open_bytes,
     read_text_lines,
     require_file,
+    shortened,
 )
 from rnnapps.data.formats.tabular import read_csv, read_tsv
+from rnnapps.data.printable import printable
 from rnnapps.errors import UserError
 
 TABLES = {".csv": read_csv, ".tsv": read_tsv}
 
+LARGEST_CORPUS = 2**29
+"""The bytes of JSON that are taken into memory; the captions of COCO's 118,287 training images are
+92 MB."""
+
 # Flickr's own files have two spaces for the tab of a line.
-_TOKEN_LINE = re.compile(r"\s*(.+?)#\d+(?:\s+(.*))?", re.DOTALL)
+_TOKEN_LINE = re.compile(r"(.+?)#\d+(?:\s+(.*))?", re.DOTALL)
 
 Captions: TypeAlias = Iterator[tuple[str, str] | BadRow]
 
@@ -81,9 +87,10 @@ def read_captions(
             is_any_there = True
             yield {"image": image, "name": name, "captions": join_items(texts)}
     if not is_any_there:
+        first = printable(shortened(next(iter(captions)), 100))
         raise UserError(
             f"none of the {len(captions):,} images that {path} names is in {files.spec}. "
-            f"Received: {next(iter(captions))}, …"
+            f"Received: {first}, …"
         )
 
 
@@ -127,7 +134,7 @@ def _captions(path: str, image_column: str, caption_column: str) -> Captions:
 
 def _flickr_captions(path: str) -> Captions:
     for line, text, reason in read_text_lines(path):
-        match = _TOKEN_LINE.fullmatch(text)
+        match = _TOKEN_LINE.fullmatch(text.lstrip())
         if reason is not None or match is None:
             form = "not an image, #, a number, a tab and a caption (a table is named .csv)"
             yield BadRow(path, line, reason or form)
@@ -146,19 +153,22 @@ def _table_captions(path: str, read, image_column: str, caption_column: str) -> 
 
 def _coco_captions(path: str) -> Captions:
     with open_bytes(path) as handle:
-        try:
-            corpus = json.load(handle)
-            names = {image["id"]: image["file_name"] for image in corpus["images"]}
-            annotations = list(corpus["annotations"])
-        except json.JSONDecodeError as error:
-            raise UserError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
-        except UnicodeDecodeError:
-            raise UserError(f"{path} is not UTF-8 text") from None
-        except (KeyError, TypeError, RecursionError):
-            raise UserError(
-                f"{path} is not of COCO's form: an object with images (each with id and "
-                "file_name) and annotations (each with image_id and caption)"
-            ) from None
+        content = handle.read(LARGEST_CORPUS + 1)
+    if len(content) > LARGEST_CORPUS:
+        raise UserError(f"{path} holds more than {LARGEST_CORPUS:,} bytes of JSON")
+    try:
+        corpus = json.loads(content)
+        names = {image["id"]: image["file_name"] for image in corpus["images"]}
+        annotations = list(corpus["annotations"])
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not UTF-8 text") from None
+    except (KeyError, TypeError, ValueError, RecursionError):  # ValueError: of endless numbers
+        raise UserError(
+            f"{path} is not of COCO's form: an object with images (each with id and "
+            "file_name) and annotations (each with image_id and caption)"
+        ) from None
     for number, annotation in enumerate(annotations, 1):
         try:
             number = annotation.get("id", number)

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rnnapps.data.formats.rows import (
     BadRow,
@@ -31,7 +31,7 @@ def class_of(path: str) -> str | None:
         `"pos"` for `reviews.pos` and `reviews.pos.gz`; None where the suffix names a format.
     """
     suffix = os.path.splitext(path.removesuffix(".gz"))[1]
-    return None if suffix.lower() in NOT_CLASSES else suffix[1:]
+    return None if suffix.lower() in NOT_CLASSES else suffix[1:].strip() or None
 
 
 def read_class_folder(path: str) -> Iterator[Row]:
@@ -55,6 +55,7 @@ def read_class_folder(path: str) -> Iterator[Row]:
         log.warning("%s is left out: it is where aclImdb keeps what has no label", UNLABELLED)
         folders.remove(UNLABELLED)
     if folders:
+        _require_text(folders)
         return _read_documents(path, folders)
     files = [os.path.join(path, name) for name in names if class_of(name)]
     files = [file for file in files if os.path.isfile(file)]
@@ -78,13 +79,24 @@ def read_class_files(paths: Sequence[str]) -> Iterator[Row]:
     Raises:
         UserError: A file is missing, damaged or empty, or its name holds no class.
     """
+    labels = []
     for path in paths:
         require_file(path)
-        if class_of(path) is None or os.path.isdir(path):
+        label = class_of(path)
+        if label is None or os.path.isdir(path):
             raise UserError(
                 f"{path} is not named by its class: a list is of files like reviews.pos,reviews.neg"
             )
+        labels.append(label)
+    _require_text(labels)
     return _read_lines(paths)
+
+
+def _require_text(labels: Iterable[str]) -> None:
+    """Raises where a class has a name that only a file system takes."""
+    for label in labels:
+        if "\n" in label or any("\ud800" <= character <= "\udfff" for character in label):
+            raise UserError(f"a class cannot have the name of a file that is {label!r}: rename it")
 
 
 def _read_lines(paths: Sequence[str]) -> Iterator[Row]:

@@ -1,8 +1,10 @@
 """Images in folders and zips, found by name, read one at a time, and looked at once."""
 
 import functools
+import lzma
 import os
 import posixpath
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,6 +18,16 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif")
 
 MAX_BYTES = 500_000_000
 """Larger files are refused unread; none of so many bytes is within the limit of pixels."""
+
+# What zipfile, which has no one error of its own, raises at zips that are damaged or made to harm.
+_DAMAGED = (
+    EOFError, IndexError, OverflowError, RuntimeError, ValueError,
+    lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+
+
+class _TooLarge(Exception):
+    """More than `MAX_BYTES`."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +144,10 @@ class ImageFiles:
             return
         try:
             self._zips[place] = zipfile.ZipFile(place)
-        except zipfile.BadZipFile as error:
-            raise UserError(f"{place} is neither a folder nor a whole zip file: {error}") from None
         except OSError as error:
             raise UserError(f"{place} cannot be read: {error.strerror or error}") from None
+        except _DAMAGED as error:
+            raise UserError(f"{place} is neither a folder nor a whole zip file: {error}") from None
         yield from (info.filename for info in self._zips[place].infolist() if not info.is_dir())
 
     def _read(self, entry: Entry) -> bytes | BadRow:
@@ -144,9 +156,9 @@ class ImageFiles:
             try:
                 content = self._content(entry)
                 reason = None if entry in self._looked_at else images.fault(content)
-            except (ValueError, RuntimeError) as error:  # NotImplementedError is one of the latter
+            except _TooLarge as error:
                 reason = str(error)
-            except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            except (OSError, *_DAMAGED) as error:
                 reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
             bad = BadRow(str(entry), None, reason) if reason else None
             self._looked_at[entry] = bad
@@ -156,10 +168,12 @@ class ImageFiles:
         if entry.place in self._zips:
             archive = self._zips[entry.place]
             size = archive.getinfo(entry.path).file_size
-        else:
+        elif os.path.isfile(str(entry)):
             size = os.path.getsize(str(entry))
+        else:
+            raise OSError("a pipe, a device or a link to nothing")
         if size > MAX_BYTES:
-            raise ValueError(f"more than {MAX_BYTES:,} bytes")
+            raise _TooLarge(f"more than {MAX_BYTES:,} bytes")
         if entry.place in self._zips:
             return archive.read(entry.path)
         with open(str(entry), "rb") as handle:

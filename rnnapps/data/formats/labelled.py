@@ -52,5 +52,6 @@ def read_labelled(
 def _stripped(rows: Iterator[Row]) -> Iterator[Row]:
     for row in rows:
         if isinstance(row, dict):
-            row["label"] = row["label"].strip()
+            # A label is one line of a list of labels.
+            row["label"] = " ".join(row["label"].split())
         yield row

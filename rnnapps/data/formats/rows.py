@@ -1,16 +1,25 @@
 """The ground every reader stands on: bytes to lines to rows, and the rows that cannot be read."""
 
+import functools
 import gzip
 import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, TypeAlias
 
+from rnnapps.data.printable import printable
 from rnnapps.errors import UserError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+LARGEST_ROW = 2**26
+"""The bytes of the longest row: a text of ten million words. What goes on for longer is no file of
+rows, or unpacks to far more than it seems, and is refused before it fills the memory."""
+
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
@@ -28,9 +37,9 @@ class BadRow:
     reason: str
 
     def __str__(self) -> str:
-        """Names the place as compilers do: `FILE:LINE: REASON`."""
+        """Names the place as compilers do, on one line: `FILE:LINE: REASON`."""
         place = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{place}: {self.reason}"
+        return printable(f"{place}: {shortened(self.reason, _LONGEST_REASON)}")
 
 
 # A field's name says whether it is a text or bytes. What is costly to read, or large, is a function
@@ -69,11 +78,13 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
         with opened(path, "rb") as handle:
             yield handle
     except FileNotFoundError:
-        raise UserError(f"no such file or folder: {path}") from None
+        raise UserError(f"no such file or folder: {printable(path)}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path} is not a whole gzip file, fetch it again: {error}") from None
+        raise UserError(
+            f"{printable(path)} is not a whole gzip file, fetch it again: {error}"
+        ) from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UserError(f"{printable(path)} cannot be read: {error.strerror or error}") from None
 
 
 def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
@@ -84,9 +95,15 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
 
     Yields:
         The line's number, from 1, and its bytes with their line end, without byte-order mark.
+
+    Raises:
+        UserError: The file is missing or damaged, or a line is longer than `LARGEST_ROW`.
     """
     with open_bytes(path) as handle:
-        for number, line in enumerate(handle, 1):
+        lines = iter(functools.partial(handle.readline, LARGEST_ROW + 1), b"")
+        for number, line in enumerate(lines, 1):
+            if len(line) > LARGEST_ROW:
+                raise UserError(f"{path}:{number}: a line of more than {LARGEST_ROW:,} bytes")
             yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
@@ -138,9 +155,16 @@ def read_document(path: str) -> tuple[str, BadRow | None]:
 
     Returns:
         The text, and what is wrong with it (naming the line) or None.
+
+    Raises:
+        UserError: The file is missing or damaged.
     """
+    require_file(path)
     with open_bytes(path) as handle:
-        raw = handle.read().removeprefix(BYTE_ORDER_MARK)
+        raw = handle.read(LARGEST_ROW + 1)
+    if len(raw) > LARGEST_ROW:
+        return "", BadRow(path, None, f"a text of more than {LARGEST_ROW:,} bytes")
+    raw = raw.removeprefix(BYTE_ORDER_MARK)
     text, reason = decode(raw)
     if reason is not None:
         line = next(n for n, part in enumerate(raw.split(b"\n"), 1) if decode(part)[1])
@@ -186,8 +210,19 @@ def listed(path: str) -> list[str]:
 def require_file(path: str) -> None:
     """Raises a `UserError` unless there is a file or folder of that name.
 
+    A pipe or a device is neither: data is read more than once, and has an end.
+
     Args:
         path: The file or folder.
     """
-    if not os.path.exists(path):
-        raise UserError(f"no such file or folder: {path}")
+    try:
+        kind = os.stat(path).st_mode
+    except (OSError, ValueError):
+        raise UserError(f"no such file or folder: {printable(path)}") from None
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise UserError(f"{printable(path)} is a pipe or a device: write its content to a file")
+
+
+def shortened(text: str, length: int) -> str:
+    """Leaves out the end of a text that is longer than `length` characters."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"

@@ -8,16 +8,22 @@ import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rnnapps.data.formats.rows import BadRow, Row, decode, read_lines, read_text_lines
+from rnnapps.data.formats.rows import (
+    LARGEST_ROW,
+    BadRow,
+    Row,
+    decode,
+    read_lines,
+    read_text_lines,
+    shortened,
+)
+from rnnapps.data.printable import printable
 from rnnapps.errors import UserError
-
-# Long enough for a text of ten million words; a quote that is never closed ends here at the latest.
-LONGEST_CSV_FIELD = 2**26
 
 # How the csv module words its complaints, and how they read in a report.
 CSV_REASONS = {
     "unexpected end of data": "a quote that opens in this row is never closed",
-    "field larger than field limit": "a field is too long, its quote is perhaps never closed",
+    "field larger than field limit": "a row is too long, its quote is perhaps never closed",
     "',' expected after": "a quote inside a quoted field must be doubled",
 }
 
@@ -133,7 +139,7 @@ def column_position(path: str, column: str, columns: Sequence[str], advice: str 
     if column in columns:
         raise UserError(f"column {column!r} is there {columns.count(column)} times in {path}")
     # A file without header shows its first row here, which may be as long as a review.
-    there = ", ".join(name if len(name) <= 30 else f"{name[:29]}…" for name in columns[:20])
+    there = printable(", ".join(shortened(name, 30) for name in columns[:20]))
     raise UserError(
         f"no column {column!r} in {path}; its columns are: {there}"
         + (", …" if len(columns) > 20 else "")
@@ -154,12 +160,12 @@ def columns_held(cells: Sequence[str]) -> str:
 
 
 def _csv_cells(path: str) -> Iterator[tuple[int, list[str] | BadRow]]:
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CSV_FIELD))
+    csv.field_size_limit(max(csv.field_size_limit(), LARGEST_ROW))
     lines = _CsvLines(path)
     reader = csv.reader(lines, strict=True)
     blank = range(0)
     while True:
-        start, lines.bad = lines.number + 1, None
+        start = lines.begin_row()
         try:
             cells = next(reader)
         except StopIteration:
@@ -179,19 +185,28 @@ def _csv_cells(path: str) -> Iterator[tuple[int, list[str] | BadRow]]:
 
 
 class _CsvLines:
-    """The lines that the csv module reads, with the number of the last one and its faults."""
+    """The lines that the csv module reads, with the number of the last one and the row's faults."""
 
     def __init__(self, path: str):
         self.number = 0
         self.bad: BadRow | None = None
         self._path = path
         self._lines = read_lines(path)
+        self._size = 0
+
+    def begin_row(self) -> int:
+        """Forgets the row before; returns the number of the line that comes next."""
+        self.bad, self._size = None, 0
+        return self.number + 1
 
     def __iter__(self):
         return self
 
     def __next__(self) -> str:
         self.number, raw = next(self._lines)
+        self._size += len(raw)
+        if self._size > LARGEST_ROW:
+            raise csv.Error("field larger than field limit")
         text, reason = decode(raw)
         if reason and self.bad is None:
             self.bad = BadRow(self._path, self.number, reason)
