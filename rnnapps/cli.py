@@ -269,10 +269,9 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
 class _Parser(jsonargparse.ArgumentParser):
     """A parser whose errors are one plain line, and whose configuration files are looked at."""
 
-    def parse_path(self, cfg_path: str | os.PathLike, *args: Any, **kwargs: Any) -> Any:
-        """Parses a configuration file of plain values, and refuses another unparsed."""
-        settings_text(Path(cfg_path))
-        return super().parse_path(cfg_path, *args, **kwargs)
+    def parse_path(self, path: str | os.PathLike, **options: Any) -> jsonargparse.Namespace:
+        """Parses a configuration file of plain values, read once; another is refused unparsed."""
+        return self.parse_string(settings_text(Path(path)), os.path.basename(path), **options)
 
     def error(self, message: str, ex: Exception | None = None) -> typing.NoReturn:
         key = re.search(r'Parser key "([^"]+)"', message)

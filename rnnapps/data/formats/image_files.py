@@ -21,9 +21,9 @@ MAX_BYTES = 500_000_000
 
 # What zipfile, which has no one error of its own, raises at zips that are damaged or made to harm.
 _DAMAGED = (
-    *(EOFError, IndexError, OverflowError, RuntimeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
-)
+    EOFError, IndexError, OverflowError, RuntimeError, ValueError,
+    lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
 class _TooLarge(Exception):
