@@ -4,6 +4,8 @@ import contextlib
 import csv
 import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,34 @@ def as_users_do(folder: Path) -> dict[str, str]:
     if environment["XLA_FLAGS"] == QUICKLY:
         del environment["XLA_FLAGS"]
     return environment
+
+
+# Runs a pipeline's script as it is, but with fewer epochs.
+_SHORTER = """
+import dataclasses, runpy, sys
+from rnnapps.tasks.task import Task
+begin, epochs = Task.__init__, int(sys.argv[1])
+Task.__init__ = lambda self, config: begin(self, dataclasses.replace(config, epochs=epochs))
+sys.argv = sys.argv[2:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def bare_command(task: str, epochs: int, folder: Path) -> str:
+    """Runs a task's script without arguments in a folder, as a newcomer does; returns its answer.
+
+    The best epoch on dev is kept: what a model knows after a few, it keeps in the others.
+    """
+    script = Path(__file__).parents[1] / "pipelines" / f"{task}.py"
+    done = subprocess.run(
+        [sys.executable, "-c", _SHORTER, str(epochs), script],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=as_users_do(folder / "tfds"),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -112,7 +113,8 @@ def test_a_program_that_does_not_end_well_is_found(program):
 
 
 def test_documented_example_is_a_program_of_the_grammar():
-    example = re.search(r"```python\n(.*)\n```", grammar.__doc__, re.DOTALL)[1]
+    indented = re.search(r"\n\n((?:    .*\n)+)", grammar.__doc__)[1]
+    example = textwrap.dedent(indented).rstrip("\n")
     printed = _run(example)
     assert printed == [(75,)]
     shape = re.sub(r"\d+", "0", example)

@@ -61,7 +61,8 @@ def test_every_task_has_a_tab():
 
     for file in Path(rnnapps.tasks.__file__).parent.glob("*.py"):
         __import__(f"rnnapps.tasks.{file.stem}")
-    assert {task.name for task in Task.__subclasses__()} == set(page.TABS)
+    ours = [task for task in Task.__subclasses__() if task.__module__.startswith("rnnapps.tasks.")]
+    assert {task.name for task in ours} == set(page.TABS)
 
 
 def test_candidates_are_told_with_their_probability_and_what_is_none_is_left_out():

@@ -252,6 +252,7 @@ def known_flags() -> set[str]:
             for command in cli._parser(importlib_task(script))._subcommands_action.choices.values():
                 flags |= {flag for action in command._actions for flag in action.option_strings}
     others = [ROOT / "pipelines" / "experiments.py", ROOT / "rnnapps" / "demo" / "command.py"]
+    others.append(ROOT / "tests" / "data" / "mutations.py")
     for script in [*(ROOT / "benchmarks").glob("*.py"), *others]:
         flags |= set(re.findall(r'add_argument\(\s*"(--\w+)"', script.read_text(encoding="utf-8")))
     return flags

@@ -24,7 +24,7 @@ from rnnapps.learner import Learner
 from rnnapps.tasks.config import commented_yaml, read_config
 from rnnapps.tasks.ner import Ner, NerConfig
 from tests import server_requests
-from tests.conftest import as_users_do, checking_here
+from tests.conftest import bare_command, checking_here
 
 SMALL = NerConfig(
     units=4,
@@ -355,33 +355,12 @@ def test_line_ends_of_windows_and_a_byte_order_mark_are_accepted(tmp_path, adapt
     assert all("\r" not in e["tags"].numpy().decode() for e in loaded["train"])
 
 
-SHORTER = """
-import dataclasses, runpy, sys
-from rnnapps.tasks.ner import Ner
-begin = Ner.__init__
-Ner.__init__ = lambda self, config: begin(self, dataclasses.replace(config, epochs=6))
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-
-
 def test_the_bare_command_finds_the_documents_entities(tmp_path):
-    """The default model on the bundled sample, as a newcomer first meets it, in fewer epochs.
-
-    The best on dev is kept: what it finds after these, it does not unlearn in the others.
-    """
-    script = Path(__file__).parents[2] / "pipelines" / "ner.py"
-    done = subprocess.run(
-        [sys.executable, "-c", SHORTER, script],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-        env=as_users_do(tmp_path / "tfds"),
-    )
+    """The default model on the bundled sample, as a newcomer first meets it."""
+    out = bare_command("ner", 6, tmp_path)
     metrics = json.loads((tmp_path / "saved_models" / "ner" / "1" / "metrics.json").read_text())
     assert metrics["test"]["f1"] >= 0.95
-    assert done.stdout.splitlines()[-1] == (
+    assert out.splitlines()[-1] == (
         "  [Luke PER] joined [Google ORG] as a data scientist in [Mountain View LOC]"
     )
     assert (tmp_path / "runs" / "ner" / "1" / "figures" / "confusion.png").exists()
