@@ -602,7 +602,6 @@ def test_tfds_images_stay_encoded(toy_builders):
     splits = sources.load_splits(
         "tfds:rnnapps_toy_captions",
         read=None,
-        sample="",
         fields={name: name for name in names},
         sequences=("captions",),
         key="name",
@@ -666,6 +665,14 @@ def test_tagged_sentences_in_memory_are_split_as_a_file_is(tmp_path):
 def test_lists_that_cannot_be_tagged_sentences(tokens, tags, message):
     with pytest.raises(UserError, match=message):
         tagged.as_fields(tokens, tags, "iobes")
+
+
+def test_a_task_without_a_sample_asks_for_data():
+    options = {"read": None, "fields": {"text": None}}
+    with pytest.raises(UserError, match="no bundled sample: name your own data with --data"):
+        sources.load_all("sample", **options)
+    with pytest.raises(UserError, match="no bundled sample"):
+        sources.load_splits("sample", key="text", **options)
 
 
 def test_sample_is_the_bundled_builder(monkeypatch, tmp_path):
