@@ -41,10 +41,11 @@ SHIPPED = Path(__file__).parents[2] / "saved_models"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 WIDTH, SHORTEST, LONGEST = 1200, 500, 1500  # of a screenshot, in pixels
-PATIENCE = 60  # seconds that an answer may take on a busy machine
+PATIENCE = 180  # seconds that an answer may take on a busy machine
 
 gradio = pytest.importorskip("gradio", reason="Gradio, the extra `demo`, is not installed")
 webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
+exceptions = pytest.importorskip("selenium.common.exceptions")
 if not CHROMIUM or not DRIVER:
     pytest.skip("no Chromium with its driver is installed", allow_module_level=True)
 
@@ -113,19 +114,37 @@ class Browser:
         return self.until(lambda: self.all(css) or None)[0]
 
     def until(self, condition):
-        """Waits for a value that is not None, and returns it."""
+        """Waits for a value that is not None, and returns it.
+
+        Meanwhile an element may be drawn anew, or lie below the sign that something is loading.
+        """
         end = time.monotonic() + PATIENCE
-        while (value := condition()) is None:
-            assert time.monotonic() < end, self.find("body").text
+        while True:
+            with contextlib.suppress(
+                exceptions.StaleElementReferenceException,
+                exceptions.ElementClickInterceptedException,
+            ):
+                if (value := condition()) is not None:
+                    return value
+            assert time.monotonic() < end, self.driver.find_element("css selector", "body").text
             time.sleep(0.05)
-        return value
 
     def until_equal(self, expected, value):
         """Waits until something is as expected; says what it is where it does not become so."""
-        end = time.monotonic() + PATIENCE
-        while (received := value()) != expected:
-            assert time.monotonic() < end, f"{received!r} in place of {expected!r}"
-            time.sleep(0.05)
+        seen = []
+
+        def is_there():
+            seen[:] = [value()]
+            return True if seen == [expected] else None
+
+        try:
+            self.until(is_there)
+        except AssertionError as error:
+            raise AssertionError(f"{seen} in place of {expected!r}") from error
+
+    def press(self, element):
+        """Clicks what a function finds, as soon as nothing lies above it."""
+        self.until(lambda: (element().click(), True))
 
     def text(self, css):
         """The text of an element, hidden parts too; None where there is no such element."""
@@ -137,10 +156,11 @@ class Browser:
         return found[0].get_property("value") if found else None
 
     def open_tab(self, name):
-        tab = self.until(
-            lambda: next((tab for tab in self.all("[role=tab]") if tab.text == name), None)
-        )
-        tab.click()
+        def tab():
+            return next((tab for tab in self.all("[role=tab]") if tab.text == name), None)
+
+        self.until(tab)
+        self.press(tab)
 
     def type(self, css, text):
         """Puts a text in the place of what stands in a field."""
@@ -152,7 +172,7 @@ class Browser:
         )
 
     def click(self, css):
-        self.find(css).click()
+        self.press(lambda: self.find(css))
 
     def hosts(self):
         """Returns the hosts that were asked for anything since the last call."""
@@ -287,7 +307,7 @@ def choose_last(browser, name, count):
     )
     assert len(labels) == count
     if count > 1:
-        labels[-1].click()
+        browser.press(lambda: browser.all(f"#{name}-candidates label")[-1])
         browser.until(lambda: pictured(browser, f"#{name}-attention") != before or None)
 
 

@@ -380,7 +380,7 @@ def test_one_character_alone_cannot_be_learnt(tmp_path):
 
 def test_the_bare_command_writes_a_program(tmp_path):
     """The default model on the bundled sample, as a newcomer first meets it."""
-    out = bare_command("language_model", 4, tmp_path)
+    out = bare_command("language_model", 3, tmp_path)
     version = tmp_path / "saved_models" / "language_model" / "1"
-    assert json.loads((version / "metrics.json").read_text())["test"]["parse_rate"] >= 0.6
+    assert json.loads((version / "metrics.json").read_text())["test"]["parse_rate"] >= 0.4
     assert "print(" in out

@@ -357,9 +357,9 @@ def test_line_ends_of_windows_and_a_byte_order_mark_are_accepted(tmp_path, adapt
 
 def test_the_bare_command_finds_the_documents_entities(tmp_path):
     """The default model on the bundled sample, as a newcomer first meets it."""
-    out = bare_command("ner", 6, tmp_path)
+    out = bare_command("ner", 4, tmp_path)
     metrics = json.loads((tmp_path / "saved_models" / "ner" / "1" / "metrics.json").read_text())
-    assert metrics["test"]["f1"] >= 0.95
+    assert metrics["test"]["f1"] >= 0.9
     assert out.splitlines()[-1] == (
         "  [Luke PER] joined [Google ORG] as a data scientist in [Mountain View LOC]"
     )
