@@ -36,6 +36,8 @@ with epy.lazy_imports():
 
 log = logging.getLogger("rnnapps")
 
+_LONGEST_MESSAGE = 1000
+
 
 def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
     """Runs a task's pipeline.
@@ -67,7 +69,7 @@ def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
         except SystemExit as stop:  # --help and --print_config
             return int(stop.code or 0)
         except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {_cut(str(error))}", file=sys.stderr)
             return 2
         except BrokenPipeError:  # whoever read the answers has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -296,6 +298,13 @@ class _Parser(jsonargparse.ArgumentParser):
         message = message.replace('"<unicode string>"', "the --config file")
         message = re.sub(r"required: \w+\.(\w+)", r"required: --\1", message)
         raise UserError(" ".join(message.split()))
+
+
+def _cut(message: str) -> str:
+    """Keeps a message short that tells what was received: a value may have thousands of letters."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[:_LONGEST_MESSAGE]}… ({len(message):,} characters)"
 
 
 def _kind(hint: Any) -> str:

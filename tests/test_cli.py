@@ -91,6 +91,12 @@ def test_a_version_holds_what_is_documented(trained):
     assert [child.name for child in version.parent.iterdir()] == ["1"]
 
 
+def test_a_mistake_of_thousands_of_letters_is_told_in_a_few(run):
+    status, out, err = run("train", "--cell", "g" + 9_000 * "N")
+    assert status == 2 and not out and err.startswith("error: --cell takes elman, lstm or gru")
+    assert len(err) < 1_100 and err.endswith("characters)\n")
+
+
 def test_a_finished_run_is_not_trained_again(run, trained):
     before = (trained[0] / "metrics.json").stat().st_mtime_ns
     status, out, err = run("train", f"--out={trained[0]}")
