@@ -114,7 +114,7 @@ def test_tiny_shakespeare(downloaded, tmp_path):
 def test_coco_captions(downloaded, tmp_path):
     (tmp_path / "annotations").mkdir()
     captioned = []
-    for part, numbers in (("train2014", range(6)), ("val2014", range(6, 10))):
+    for part, numbers in (("train2014", range(6)), ("val2014", range(6, 12))):
         (tmp_path / part).mkdir()
         names = [f"COCO_{part}_{number}.jpg" for number in numbers]
         for number, name in zip(numbers, names, strict=True):
@@ -122,7 +122,7 @@ def test_coco_captions(downloaded, tmp_path):
             sentences = [
                 {"sentid": 10 * number + n, "raw": f"Picture {number}, told {n}."} for n in range(2)
             ]
-            split = "train" if number < 6 else ("val", "test")[number % 2]
+            split = "train" if number < 6 else ("val", "test", "restval")[number % 3]
             captioned.append({"split": split, "filename": name, "sentences": sentences})
         infos = [
             {"id": number, "file_name": name, "height": 4, "width": 6}
