@@ -83,11 +83,10 @@ def untrained():
 
 @pytest.fixture
 def models(tmp_path, monkeypatch):
-    """A folder with a model of each task: one in saved_models, or one that has learnt nothing."""
+    """The models of saved_models, and of each task that has none there, one that learnt nothing."""
     with contextlib.suppress(UserError):
         for model in find(SHIPPED):
-            if not (tmp_path / model.task).exists():
-                (tmp_path / model.task).symlink_to(model.version.parent.resolve())
+            (tmp_path / model.name).symlink_to(model.version.parent.resolve())
     monkeypatch.setattr(export, "_check", lambda *_: None)  # which the tests of the tasks do
     for task, splits in untrained():
         if not (tmp_path / task.name).exists():
@@ -220,12 +219,13 @@ def free_port():
 
 
 def sentiment(browser, model, served):
+    here = f"#{model.name}"
     text = "A lovely film, but the end was bad."
-    browser.type("#sentiment-text textarea", text)
-    browser.click("#sentiment-answer")
+    browser.type(f"{here}-text textarea", text)
+    browser.click(f"{here}-answer")
     (whole, without) = served.predict([text, text.replace("lovely", "")])
-    browser.until_equal(whole["label"], lambda: (browser.text("#sentiment-label h2") or "").strip())
-    marked = "#sentiment-words pre"
+    browser.until_equal(whole["label"], lambda: (browser.text(f"{here}-label h2") or "").strip())
+    marked = f"{here}-words pre"
     browser.until_equal(text, lambda: browser.text(marked))
     chosen = model.asset_lines("labels.txt").index(whole["label"])
     one, other = (answer["probabilities"][chosen] for answer in (whole, without))
@@ -233,63 +233,68 @@ def sentiment(browser, model, served):
     (word,) = [e for e in browser.all(f"{marked} span") if e.text == "lovely"]
     assert float(word.get_attribute("title")) == pytest.approx(bits, abs=0.011)
     # What cannot be answered is said in words, and no old answer stays.
-    browser.type("#sentiment-text textarea", "long " * 300)
-    browser.click("#sentiment-answer")
+    browser.type(f"{here}-text textarea", "long " * 300)
+    browser.click(f"{here}-answer")
     told = "The text is too long: at most 1,000 characters are taken. Received: 1,500."
-    browser.until_equal(told, lambda: browser.text("#sentiment-mistake [role=alert]"))
+    browser.until_equal(told, lambda: browser.text(f"{here}-mistake [role=alert]"))
     assert not browser.text(marked)
-    browser.click("#sentiment-examples button, #sentiment-examples .gallery-item")
-    browser.until_equal(None, lambda: browser.text("#sentiment-mistake [role=alert]"))
-    assert browser.text(marked) == browser.value("#sentiment-text textarea")
+    browser.click(f"{here}-examples button, {here}-examples .gallery-item")
+    browser.until_equal(None, lambda: browser.text(f"{here}-mistake [role=alert]"))
+    assert browser.text(marked) == browser.value(f"{here}-text textarea")
 
 
 def ner(browser, model, served):
+    here = f"#{model.name}"
     text = "Anna Weber left Google in Rome."
-    browser.type("#ner-text textarea", text)
-    browser.click("#ner-answer")
+    browser.type(f"{here}-text textarea", text)
+    browser.click(f"{here}-answer")
     (answer,) = served.predict([text])
     kinds = [tag[2:] for tag in answer["tags"] if tag[0] in "BS"]
-    listed = "#ner-list tbody td:nth-child(2)"
+    listed = f"{here}-list tbody td:nth-child(2)"
     browser.until_equal(kinds, lambda: [cell.text for cell in browser.all(listed)])
-    marked = browser.text("#ner-entities .textfield, #ner-entities [data-testid=highlighted-text]")
+    marked = browser.text(
+        f"{here}-entities .textfield, {here}-entities [data-testid=highlighted-text]"
+    )
     assert all(word in marked for word in ("Anna", "Weber", "Google", "Rome"))
 
 
 def translation(browser, model, served):
+    here = f"#{model.name}"
     text = "one and two!"
-    browser.type("#translation-text textarea", text)
-    browser.click("#translation-answer")
+    browser.type(f"{here}-text textarea", text)
+    browser.click(f"{here}-answer")
     beam = model.config["beam_width"]
     found = served.call("decode", text=[text], beam=beam, nbest=min(3, beam))
     best, *others = dict.fromkeys(found["translation"][0])
-    browser.until_equal(best, lambda: browser.value("#translation-translation textarea"))
-    pictured(browser, "#translation-attention")
-    choose_last(browser, "translation", 1 + len(others))
+    browser.until_equal(best, lambda: browser.value(f"{here}-translation textarea"))
+    pictured(browser, f"{here}-attention")
+    choose_last(browser, here, 1 + len(others))
 
 
 def captioning(browser, model, served):
+    here = f"#{model.name}"
     folder = Path(os.environ["GRADIO_TEMP_DIR"])
     content = tf.io.encode_png(render(HELD_OUT, seed=5)).numpy()
     (folder / "given.png").write_bytes(content)
-    upload(browser, folder / "given.png")
+    upload(browser, here, folder / "given.png")
     beam = model.config["beam_width"]
     found = served.call("decode", image=[content], beam=beam, nbest=min(3, beam))
     best, *others = dict.fromkeys(found["caption"][0])
-    browser.until_equal(best, lambda: browser.value("#captioning-caption :is(textarea, input)"))
-    pictured(browser, "#captioning-attention")
-    choose_last(browser, "captioning", 1 + len(others))
+    browser.until_equal(best, lambda: browser.value(f"{here}-caption :is(textarea, input)"))
+    pictured(browser, f"{here}-attention")
+    choose_last(browser, here, 1 + len(others))
     (folder / "broken.png").write_bytes(content[:100])
-    upload(browser, folder / "broken.png")
+    upload(browser, here, folder / "broken.png")
     told = "The image cannot be read: a corrupt or truncated image."
-    browser.until_equal(told, lambda: browser.text("#captioning-mistake [role=alert]"))
-    assert not browser.text("#captioning-attention").strip()
-    assert not browser.all("#captioning-candidates label")
+    browser.until_equal(told, lambda: browser.text(f"{here}-mistake [role=alert]"))
+    assert not browser.text(f"{here}-attention").strip()
+    assert not browser.all(f"{here}-candidates label")
 
 
-def upload(browser, file):
-    for button in browser.all("#captioning-image button[aria-label='Remove Image']"):
+def upload(browser, here, file):
+    for button in browser.all(f"{here}-image button[aria-label='Remove Image']"):
         button.click()
-    browser.find("#captioning-image input[type=file]").send_keys(str(file))
+    browser.find(f"{here}-image input[type=file]").send_keys(str(file))
 
 
 def pictured(browser, panel):
@@ -299,27 +304,28 @@ def pictured(browser, panel):
     return shown.get_attribute("src")
 
 
-def choose_last(browser, name, count):
+def choose_last(browser, here, count):
     """Chooses the last candidate, of which another picture is drawn if it is not the first."""
-    before = pictured(browser, f"#{name}-attention")
+    before = pictured(browser, f"{here}-attention")
     labels = browser.until(
-        lambda: (found := browser.all(f"#{name}-candidates label")) and found or None
+        lambda: (found := browser.all(f"{here}-candidates label")) and found or None
     )
     assert len(labels) == count
     if count > 1:
-        browser.press(lambda: browser.all(f"#{name}-candidates label")[-1])
-        browser.until(lambda: pictured(browser, f"#{name}-attention") != before or None)
+        browser.press(lambda: browser.all(f"{here}-candidates label")[-1])
+        browser.until(lambda: pictured(browser, f"{here}-attention") != before or None)
 
 
 def language_model(browser, model, served):
+    here = f"#{model.name}"
     prompt = "a = "
-    browser.type("#language_model-text textarea", prompt)
-    browser.type("#language_model-temperature input[type=number]", "0")
-    browser.click("#language_model-answer")
+    browser.type(f"{here}-text textarea", prompt)
+    browser.type(f"{here}-temperature input[type=number]", "0")
+    browser.click(f"{here}-answer")
     length = min(500 if model.config["level"] == "char" else 100, model.config["max_length"])
     settings = {"length": length, "top_k": 0, "top_p": 1.0, "seed": [0]}
     (written,) = served.call("generate", prompt=[prompt], temperature=0.0, **settings)["text"]
-    browser.until_equal(written, lambda: browser.text("#language_model-written pre"))
+    browser.until_equal(written, lambda: browser.text(f"{here}-written pre"))
 
 
 def shoot(browser, folder, name):
@@ -336,32 +342,38 @@ def shoot(browser, folder, name):
     picture.convert("RGB").save(folder / f"{name}.webp", quality=88, method=6)
 
 
+CHECKS = {
+    "sentiment": ("Sentiment", sentiment),
+    "ner": ("Named entities", ner),
+    "translation": ("Translation", translation),
+    "captioning": ("Captions", captioning),
+    "language_model": ("Text generation", language_model),
+}
+
+
 def test_each_tab_answers_what_its_model_does(models, browser, asked_hosts, monkeypatch, request):
     served, load = {}, serving.load
-    by_version = {model.version: model for model in models}
 
     def keep(version):
-        served[by_version[version].task] = load(version)
-        return served[by_version[version].task]
+        served[version] = load(version)
+        return served[version]
 
     monkeypatch.setattr(serving, "load", keep)
-    tabs = {
-        "Sentiment": sentiment,
-        "Named entities": ner,
-        "Translation": translation,
-        "Captions": captioning,
-        "Text generation": language_model,
-    }
+    tabs = {}
+    for model in models:
+        title, check = CHECKS[model.task]
+        variant = model.name.removeprefix(model.task).lstrip("-")
+        tabs[f"{title}: {variant}" if variant else title] = model, check
+    assert {check for _, check in CHECKS.values()} == {check for _, check in tabs.values()}
     with demo.opened(models, free_port()) as address:
         browser.driver.get(address)
-        named = {model.task: model for model in models}
-        for title, check in tabs.items():
-            browser.open_tab(title)
+        for label, (model, _) in tabs.items():
+            browser.open_tab(label)
             if folder := request.config.getoption("--screenshots"):
-                shoot(browser, folder, check.__name__)
-        for title, check in tabs.items():
-            browser.open_tab(title)
-            check(browser, named[check.__name__], served[check.__name__])
+                shoot(browser, folder, model.name)
+        for label, (model, check) in tabs.items():
+            browser.open_tab(label)
+            check(browser, model, served[model.version])
         assert browser.hosts() == {urllib.parse.urlsplit(address).netloc}
         assert asked_hosts <= {demo.ADDRESS, "localhost", None}
         with pytest.raises(UserError, match="--port"), demo.opened(models[:1], _port_of(address)):
