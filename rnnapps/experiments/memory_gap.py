@@ -132,6 +132,7 @@ def _adding_errors(name: str, size: Size, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     cell, own = memory_models.CELLS[name]
     options = {**own, **memory_models.slow_gates(name, size.units)}
+    options["implementation"] = size.implementation
     reader = models.SequenceEncoder(cell, size.units, bidirectional=False, **options)
     model = models.Acceptor(reader, num_classes=1, pooling="last")
     model.compile(

@@ -20,8 +20,9 @@ def gate_values(
         initial_state: List of arrays, `[batch, units]` each. Default: `None`, the cell's own.
 
     Returns:
-        A float array `[batch, time, units]` for each letter: of an LSTM `i`, `f`, `g`, `o`, `c` and
-        `h`; of a GRU `u`, `r`, `h̃` and `h`; of an Elman layer `h`; of a Jordan layer `h` and `y`.
+        A float array `[batch, time, units]` for each letter, in the precision of the weights: of an
+        LSTM `i`, `f`, `g`, `o`, `c` and `h`; of a GRU `u`, `r`, `h̃` and `h`; of an Elman layer `h`;
+        of a Jordan layer `h` and `y`.
 
     Raises:
         ValueError: If the sequences have no step.
@@ -33,13 +34,15 @@ def gate_values(
     (['i', 'f', 'g', 'o', 'c', 'h'], (2, 5, 4))
     """
     cell = layer.cell
-    sequences = tf.cast(sequences, cell.compute_dtype)
+    # Under mixed precision, too, as the weights are not cast outside of a layer's call.
+    sequences = tf.cast(sequences, cell.variable_dtype)
     batch, timesteps, _ = sequences.shape
     if not timesteps:
         raise ValueError(f"`sequences` must have a step. Received: shape {tuple(sequences.shape)}")
     if not layer.built:
         layer.build(sequences.shape)
     states = layer.get_initial_state(batch) if initial_state is None else initial_state
+    states = [tf.cast(state, cell.variable_dtype) for state in states]
     states = dict(zip(cell.state_letters, states, strict=True))
 
     def step(before, x):

@@ -12,7 +12,7 @@ out:
 - A launch is compiled by XLA, the graph around it is not: inside one compiled program the groups
   would run one after the other. The number of steps is an argument of the compiled program, and
   sequences are padded to whole blocks, so that lengths near each other share a compilation.
-- What is served is not compiled, and small: one plain loop with as few operations as can be.
+- What is served is not compiled, and small: the one loop of `rnnapps.layers.serving_loop`.
 """
 
 import functools
@@ -24,14 +24,13 @@ import tensorflow as tf
 # Whether a graph is to be compiled as a whole has no public name.
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
+from rnnapps.layers import axes, serving_loop
 from rnnapps.layers.equations import Weights, outer_product
 
 # The replica context of a graph that no strategy runs.
 with tf.Graph().as_default():
     _OUTSIDE = tf.distribute.get_replica_context()
 
-BLOCK_STEPS = 16
-WHOLE_BLOCKS = (16, 20, 18, 14, 12, 10)
 MAX_GROUPS = 8
 MIN_ROWS = 8
 
@@ -96,7 +95,8 @@ def run(
         lambda v: None if v is None else tf.cast(v, inner_type),
         (inputs, tuple(states), weights, input_dropout, recurrent_dropout),
     )
-    serves = not (compiled or training or in_compiled_graph() or tf.executing_eagerly())
+    drops = recurrent_dropout is not None
+    serves = not (compiled or training or drops or in_compiled_graph() or tf.executing_eagerly())
     if serves:
         cell = cell.unpacked()  # to sort the weights at every request would take longer
     weights = cell.arrange(*weights)
@@ -107,7 +107,7 @@ def run(
 
     if serves:
         # Plain operations, of which a file can hold the gradients too.
-        outputs, *states = _serve(cell, inputs, states, weights, mask, reset)
+        outputs, *states = serving_loop.run(cell, inputs, states, weights, mask, reset)
     else:
         outputs, *states = _differentiable(
             cell, inputs, states, weights, mask, reset, recurrent_dropout, training, compiled
@@ -157,64 +157,6 @@ def _differentiable(cell, inputs, states, weights, mask, reset, dropout, trainin
     return outputs_and_states(*tf.nest.flatten(arguments))
 
 
-def _serve(cell, inputs, states, weights, mask, reset):
-    """Returns the outputs and the final states by one loop over the steps.
-
-    With a mask the valid steps of each row come first, so that no step has to be skipped.
-    """
-    steps, first = _size(inputs, 1), 0
-    if mask is not None:
-        valid = tf.cast(mask, tf.int32)
-        order = tf.argsort(1 - valid, axis=1, stable=True)  # [batch, time]
-        inputs = tf.gather(inputs, order, batch_dims=1)
-        if reset is not None:
-            reset = tf.gather(reset, order, batch_dims=1)
-        lengths = tf.reduce_sum(valid, axis=1)  # [batch]
-        steps, first = tf.maximum(tf.reduce_max(lengths), 0), 1
-    x = _swap_axes(tf.tensordot(inputs, weights.W, 1))  # [time, batch, gates·units]
-    # Rows that end at different steps need all states, and first of all the initial ones.
-    kept = states if first else states[:1]
-    histories = [_history(steps + first, state) for state in kept]
-    if first:
-        histories = [_write(a, 0, state) for a, state in zip(histories, kept, strict=True)]
-
-    def step(t, states, histories):
-        if reset is not None:
-            states = _choose(reset[:, t, tf.newaxis], _zeros_like(states), states)
-        states, _ = cell.step(x[t], states, weights, lambda h: h)
-        pairs = zip(histories, states, strict=False)
-        return t + 1, states, [_write(a, t + first, state) for a, state in pairs]
-
-    carried = (0, states, histories)
-    _, after, histories = tf.while_loop(lambda t, *_: t < steps, step, carried)
-    hs, *others = (
-        _swap_axes(_stacked(a, state)) for a, state in zip(histories, kept, strict=True)
-    )  # [batch, time or time + 1, units]
-    if mask is None:
-        return (hs, *after)
-    finals = [tf.gather(v, lengths[:, tf.newaxis], batch_dims=1)[:, 0] for v in (hs, *others)]
-    outputs = tf.gather(hs, tf.cumsum(valid, axis=1), batch_dims=1)  # [batch, time, units]
-    return (tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs)), *finals)
-
-
-def _history(size, state):
-    """Returns a list for so many states, which knows their shape where a `TensorArray` does not."""
-    return tf.raw_ops.TensorListReserve(
-        element_shape=tf.shape(state), num_elements=size, element_dtype=state.dtype
-    )
-
-
-def _write(history, t, state):
-    return tf.raw_ops.TensorListSetItem(input_handle=history, index=t, item=state)
-
-
-def _stacked(history, state):
-    stacked = tf.raw_ops.TensorListStack(
-        input_handle=history, element_shape=tf.shape(state), element_dtype=state.dtype
-    )  # [time, batch, units]
-    return tf.ensure_shape(stacked, [None, *state.shape])
-
-
 def _refuse(*_):
     raise NotImplementedError(
         "The fused recurrent layers have no second-order gradients. Give the layer "
@@ -261,21 +203,25 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
     for tensor in (inputs, mask, reset, dropout):
         if tensor is not None:
             tensor.set_shape([states[0].shape[0], *[None] * (tensor.shape.rank - 1)])
-    batch, time = _size(inputs, 0), _size(inputs, 1)
+    batch, time = axes.size(inputs, 0), axes.size(inputs, 1)
     num_groups = _num_groups(batch, mask is not None, compiled)
-    blocks = _num_blocks(time)
+    blocks = axes.num_blocks(time)
     whole = Rows(
-        _blocks(inputs, *blocks), states, _blocks(mask, *blocks), _blocks(reset, *blocks), dropout
+        axes.in_blocks(inputs, *blocks),
+        states,
+        axes.in_blocks(mask, *blocks),
+        axes.in_blocks(reset, *blocks),
+        dropout,
     )
     order, bounds = None, [(tf.constant(0), tf.convert_to_tensor(time))] * num_groups
     if mask is not None:
-        order, bounds = _by_length(_pad_rows(whole.mask, num_groups), num_groups)
+        order, bounds = axes.by_length(whole.mask, num_groups)
         if num_groups == 1:
             order = None
-    groups = _split(whole, order, num_groups)
+    groups = axes.split(whole, order, num_groups)
     launch = _launcher(_forward_rows, weights.W.shape, compiled, cell, keep)
     results = [launch(rows, weights, *bound) for rows, bound in zip(groups, bounds, strict=True)]
-    hs, states = _merge([result[:2] for result in results], order, batch)
+    hs, states = axes.merge([result[:2] for result in results], order, batch)
     outputs = hs[:, :time]  # [batch, time, units]
     if mask is not None:
         outputs = tf.where(mask[..., tf.newaxis], outputs, tf.zeros_like(outputs))
@@ -283,9 +229,9 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
         return outputs, states, ()
     if mask is None:
         # The outputs themselves, so that the groups' parts need not stay.
-        parts = _split(_blocks(hs, *blocks), order, num_groups)
+        parts = axes.split(axes.in_blocks(hs, *blocks), order, num_groups)
     else:
-        parts = [_blocks(hs, *blocks) for hs, *_ in results]
+        parts = [axes.in_blocks(hs, *blocks) for hs, *_ in results]
     traces = [
         Trace(rows, *bound, part, *kept)
         for rows, bound, part, (_, _, *kept) in zip(groups, bounds, parts, results, strict=True)
@@ -295,12 +241,12 @@ def _forward(cell, compiled, keep, inputs, states, weights, mask, reset, dropout
 
 def _backward(cell, compiled, weights, traces, order, doutputs, dstates):
     """Returns the errors of the inputs, of the initial states and of the weights."""
-    batch, time = _size(doutputs, 0), _size(doutputs, 1)
-    blocks = (_size(traces[0].rows.x, axis) for axis in (1, 2))
-    errors = _split((_blocks(doutputs, *blocks), dstates), order, len(traces))
+    batch, time = axes.size(doutputs, 0), axes.size(doutputs, 1)
+    blocks = (axes.size(traces[0].rows.x, axis) for axis in (1, 2))
+    errors = axes.split((axes.in_blocks(doutputs, *blocks), dstates), order, len(traces))
     launch = _launcher(_backward_rows, weights.W.shape, compiled, cell)
     results = [launch(trace, weights, *error) for trace, error in zip(traces, errors, strict=True)]
-    dinputs, dstates = _merge([result[:2] for result in results], order, batch)
+    dinputs, dstates = axes.merge([result[:2] for result in results], order, batch)
     dweights = tf.nest.map_structure(lambda *dw: tf.add_n(dw), *(dw for _, _, dw in results))
     return dinputs[:, :time], dstates, dweights
 
@@ -344,7 +290,7 @@ def _forward_rows(cell, keep, rows, weights, first, last):
         lambda k, *_: k * steps < last, block, (first, rows.states, histories, saved)
     )
     (hs, *histories), saved = tf.nest.map_structure(lambda a: a.stack(), (histories, saved))
-    return _swap_axes(hs), states, tuple(histories), saved  # hs: [rows, time, units]
+    return axes.swap(hs), states, tuple(histories), saved  # hs: [rows, time, units]
 
 
 def _backward_rows(cell, trace, weights, doutputs, dstates):
@@ -359,7 +305,7 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
     def states_of(k):
         """The states before and after each step of a block, `[steps, rows, units]` each."""
         start = k * steps
-        after = _swap_axes(hs[:, k]), *(_steps(history, start, steps) for history in histories)
+        after = axes.swap(hs[:, k]), *(_steps(history, start, steps) for history in histories)
         ahead = tf.maximum(start - 1, 0)
         firsts = hs[:, ahead // steps, ahead % steps], *(history[ahead] for history in histories)
         before = tuple(
@@ -396,7 +342,7 @@ def _backward_rows(cell, trace, weights, doutputs, dstates):
             (tf.minimum(last, start + steps) - 1, dstates, errors),
         )
         stacked = [a.stack() for a in errors]  # [steps, rows, ·] each
-        x, da = _swap_axes(rows.x[:, k]), stacked[0]
+        x, da = axes.swap(rows.x[:, k]), stacked[0]
         dx = dx.write(k, tf.tensordot(da, W_T, 1))
         more = Weights(outer_product(x, da), *cell.collect(stacked, before, after, values, drop))
         return k - 1, dstates, errors, dx, tf.nest.map_structure(tf.add, dweights, more)
@@ -422,7 +368,7 @@ def _flags(flags, k, s):
 
 def _block_flags(flags, k):
     """Returns a mask at the steps of a block, `[steps, rows, 1]`."""
-    return _swap_axes(flags[:, k])[..., tf.newaxis]
+    return axes.swap(flags[:, k])[..., tf.newaxis]
 
 
 def _choose(flags, yes, no):
@@ -445,35 +391,11 @@ def _zeros(shape, dtype):
     return tf.TensorArray(dtype, shape[0]).unstack(tf.zeros(shape, dtype))
 
 
-def _swap_axes(v):
-    """Puts the steps before the rows, or the rows before the steps."""
-    return tf.transpose(v, [1, 0, *range(2, v.shape.rank)])
-
-
 def _steps(v, start, size):
     """Returns `v[start : start + size]`, of which XLA has to know the size."""
     begin = [start, *[0] * (v.shape.rank - 1)]
     steps = tf.slice(v, begin, tf.concat([[size], tf.shape(v)[1:]], axis=0))
     return tf.ensure_shape(steps, [None, *v.shape[1:]])
-
-
-def _num_blocks(time):
-    """Returns how many blocks time is cut into, and the steps of each."""
-    if isinstance(time, int) and time:
-        for steps in WHOLE_BLOCKS:
-            if time % steps == 0:  # nothing to pad, which would copy
-                return time // steps, steps
-    num_blocks = _at_least_one(-(-time // BLOCK_STEPS))
-    # Even, so that fewer lengths differ.
-    return num_blocks, 2 * _at_least_one(-(-time // (2 * num_blocks)))
-
-
-def _blocks(v, num_blocks, steps):
-    """Cuts time, the second axis, into blocks: `[batch, blocks, steps, ...]`."""
-    if v is None:
-        return None
-    v = _pad(v, 1, num_blocks * steps - _size(v, 1))
-    return tf.reshape(v, [_size(v, 0), num_blocks, steps, *v.shape[2:]])
 
 
 def in_compiled_graph() -> bool:
@@ -488,64 +410,3 @@ def _num_groups(batch, masked, compiled):
         return 1
     most = MAX_GROUPS if masked else min(os.cpu_count(), MAX_GROUPS)
     return max(1, min(most, batch // MIN_ROWS)) if isinstance(batch, int) else most
-
-
-def _by_length(mask, num_groups):
-    """Returns an order of the rows, longest first, and the bounds of the groups in that order."""
-    num_rows, num_blocks, steps = tf.unstack(tf.shape(mask))
-    time = num_blocks * steps
-    mask = tf.reshape(mask, [num_rows, time])
-    first = tf.reduce_min(tf.where(mask, tf.range(time), time), axis=1) // steps  # [rows]
-    last = tf.reduce_max(tf.where(mask, tf.range(time) + 1, 0), axis=1)  # [rows]
-    order = tf.argsort(first * steps - last, stable=True)
-    first, last = (tf.reshape(tf.gather(v, order), [num_groups, -1]) for v in (first, last))
-    first, last = tf.reduce_min(first, axis=1), tf.reduce_max(last, axis=1)  # [groups]
-    return order, list(
-        zip(tf.unstack(first, num_groups), tf.unstack(last, num_groups), strict=True)
-    )
-
-
-def _split(tensors, order, num_groups):
-    """Cuts each of some tensors, `[batch, ...]`, into groups of as many rows."""
-
-    def cut(v):
-        if v is None:
-            return [None] * num_groups
-        v = _pad_rows(v, num_groups)
-        return tf.split(v if order is None else tf.gather(v, order), num_groups)
-
-    cuts = [cut(v) for v in tf.nest.flatten(tensors)]
-    return [tf.nest.pack_sequence_as(tensors, group) for group in zip(*cuts, strict=True)]
-
-
-def _merge(groups, order, batch):
-    """Undoes `_split`."""
-
-    indices = None if order is None else tf.split(order, len(groups))
-
-    def join(*parts):
-        whole = tf.concat(parts, axis=0) if order is None else tf.dynamic_stitch(indices, parts)
-        return whole[:batch]
-
-    return tf.nest.map_structure(join, *groups)
-
-
-def _pad_rows(v, num_groups):
-    batch = _size(v, 0)
-    return _pad(v, 0, num_groups * _at_least_one(-(-batch // num_groups)) - batch)
-
-
-def _pad(v, axis, size):
-    """Puts `size` zeros behind the end of an axis."""
-    if isinstance(size, int) and size == 0:
-        return v
-    return tf.pad(v, [(0, size if i == axis else 0) for i in range(v.shape.rank)])
-
-
-def _size(v, axis):
-    """Returns the size of an axis, an integer where it is known."""
-    return tf.shape(v)[axis] if v.shape[axis] is None else v.shape[axis]
-
-
-def _at_least_one(n):
-    return max(n, 1) if isinstance(n, int) else tf.maximum(n, 1)

@@ -159,7 +159,7 @@ class RNN(keras.layers.RNN):
     def inner_loop(self, sequences, initial_state, mask, training=False, reset=None):
         """Returns the last output, all outputs and the final states of a run over the steps."""
         if sequences.shape[1] in (None, 0):
-            sequences, mask, reset = _at_least_one_step(sequences, mask, reset)
+            sequences, mask, reset = at_least_one_step(sequences, mask, reset)
         options = {"training": training} if self.cell._call_has_training_arg else {}
         if reset is not None:
             fresh = tree.flatten(self.get_initial_state(ops.shape(sequences)[0]))
@@ -252,8 +252,17 @@ def _any_step(sequences):
     return ops.sum(sequences[:, :1], axis=1)
 
 
-def _at_least_one_step(sequences, mask, reset):
-    """Puts one padded step behind sequences of length 0: the loop looks at its first step."""
+def at_least_one_step(sequences, mask, reset):
+    """Puts one padded step behind sequences of length 0: Keras' loop looks at its first step.
+
+    Args:
+        sequences: Float tensor, `[batch, time, features]`.
+        mask: Boolean tensor, `[batch, time]`, or `None`.
+        reset: Boolean tensor, `[batch, time]`, or `None`.
+
+    Returns:
+        The same of `max(time, 1)` steps; the mask is never `None`.
+    """
     batch, timesteps, _ = ops.shape(sequences)
     missing = 1 if sequences.shape[1] == 0 else ops.maximum(1 - timesteps, 0)
 

@@ -7,6 +7,7 @@ from keras import ops
 from keras.src import backend
 
 from rnnapps.layers.attention import Attention, Memory
+from rnnapps.layers.recurrent import at_least_one_step
 from rnnapps.layers.softmax_nats import softmax_nats
 from rnnapps.models.text_encoder import TextEncoder
 
@@ -268,6 +269,9 @@ class Decoder(keras.layers.Layer):
         vectors = self.encoder.embed(ids, training=training)  # [batch, time, embedding_size]
         fresh = [ops.zeros((ops.shape(ids)[0], size), vectors.dtype) for size in self.state_sizes]
         states = fresh if initial_state is None else list(initial_state)
+        mask = self.encoder.compute_mask(ids) if padded else None
+        if ids.shape[1] in (None, 0):
+            vectors, mask, reset = at_least_one_step(vectors, mask, reset)
         size = vectors.shape[-1]
         if reset is not None:
             flags = ops.cast(reset, vectors.dtype)[..., None]  # [batch, time, 1]
@@ -285,9 +289,10 @@ class Decoder(keras.layers.Layer):
             step,
             vectors,
             states,
-            mask=self.encoder.compute_mask(ids) if padded else None,
+            mask=mask,
             zero_output_for_mask=True,
         )
+        outputs = outputs[:, : ops.shape(ids)[1]]  # [batch, time, output_size + source]
         size = self.encoder.output_size
         weights = outputs[..., size:]  # [batch, time, source]
         # How many positions the source has, and so the outputs' last axis, may not be known.

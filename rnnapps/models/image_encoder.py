@@ -108,7 +108,9 @@ class ImageEncoder(keras.layers.Layer):
             features, (-1, regions, self.channels + 2)
         )  # [batch, regions, channels + 2]
         outputs = self.dense(features)  # [batch, regions, units]
-        return outputs, [self.normalization(ops.max(outputs, axis=1))]  # [batch, units]
+        # No value is below 0, and Keras wants to be told what is the largest of none.
+        largest = ops.max(outputs, axis=1, initial=0)  # [batch, units]
+        return outputs, [self.normalization(largest)]
 
     def features(self, images):
         """Returns the backbone's features of images, `[batch, rows, columns, channels]`."""

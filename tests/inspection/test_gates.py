@@ -44,6 +44,14 @@ def test_a_run_goes_on_from_given_states():
     np.testing.assert_allclose(rest["f"], whole["f"][:, 4:], atol=1e-6)
 
 
+def test_half_precision_and_numbers_of_another_one():
+    layer = LSTM(4, peephole=True, dtype="mixed_bfloat16", return_sequences=True)
+    x, state = np.random.default_rng(2).normal(size=(2, 5, 3)), np.zeros((2, 4))
+    values = gate_values(layer, x, [state, state])
+    assert values["c"].dtype == "float32"
+    np.testing.assert_allclose(values["h"], np.array(layer(x), "float32"), atol=0.02)
+
+
 def test_no_step_is_refused():
     with pytest.raises(ValueError, match="Received"):
         gate_values(LSTM(4), np.zeros((2, 0, 3), "float32"))

@@ -117,7 +117,7 @@ def with_gradients(function, x, weights, states):
     return results, tape.gradient(loss, arguments, unconnected_gradients="zero")
 
 
-def assert_equal(name, problem, options, **how):
+def assert_equal(name, problem, options, in_graph=False, **how):
     x, weights, states = problem
     expected, expected_gradients = with_gradients(
         lambda: plain(
@@ -132,9 +132,12 @@ def assert_equal(name, problem, options, **how):
         ),
         *problem,
     )
-    results, gradients = with_gradients(
-        lambda: fused.run(CELLS[name], x, *weights, states=states, **options, **how), *problem
-    )
+
+    def run():
+        return fused.run(CELLS[name], x, *weights, states=states, **options, **how)
+
+    run = tf.function(run, autograph=False) if in_graph else run
+    results, gradients = with_gradients(run, *problem)
     for one, other in zip(results + gradients, expected + expected_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-11)
 
@@ -172,6 +175,13 @@ def test_compiled(name, used):
     assert_equal(name, problem(name, 19, 33), options(19, 33, *used), training=True)
 
 
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("used", [(), ("holes", "reset", "input_dropout"), ("recurrent_dropout",)])
+def test_served(name, used):
+    """In a graph that is not compiled, where a loop of its own runs if it has what is asked for."""
+    assert_equal(name, problem(name), options(5, 17, *used), compiled=False, in_graph=True)
+
+
 SIZES = tuple(itertools.product((0, 1, 18), (0, 1, 17, 33)))
 COMPILED_SIZES = ((0, 0), (0, 33), (1, 1), (1, 17), (18, 0), (18, 17), (18, 33))
 
@@ -184,6 +194,14 @@ def test_sizes(batch, time, compiled):
     """Compiled, which is slow: nothing, one and many of both, and one and two groups of rows."""
     used = options(batch, time, "prefix")
     assert_equal("gru", problem("gru", batch, time), used, compiled=compiled)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("time", [0, 1, 5])
+@pytest.mark.parametrize("masked", [False, True])
+def test_served_sizes(batch, time, masked):
+    used = options(batch, time, "prefix") if masked else {}
+    assert_equal("lstm", problem("lstm", batch, time), used, compiled=False, in_graph=True)
 
 
 def test_one_long_row_among_many_short_ones():

@@ -104,6 +104,8 @@ def test_batches_and_padding_change_nothing(options):
         alone = logits_of(model, SOURCE[row : row + 1, :read], TARGET[row : row + 1, :written])
         np.testing.assert_allclose(alone[0], logits[row, :written], atol=1e-5)
     assert logits_of(model, SOURCE[:0], TARGET[:0]).shape == (0, 5, 10)
+    assert logits_of(model, SOURCE, TARGET[:, :0]).shape == (3, 0, 10)
+    assert logits_of(model, SOURCE[:, :0]).shape == (3, 5, 10)
     if "attention" in options:
         assert model.alignment(model.encode(SOURCE), TARGET)[1, 0, 2:].numpy().tolist() == [0, 0]
 
