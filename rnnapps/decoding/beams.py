@@ -1,6 +1,7 @@
 """Beam search: the most likely sequences, or those with the best score."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -156,6 +157,7 @@ def beam_search(
         tokens, state, memory, source_mask, at_least_0(length), _at_least_1(hypotheses)
     )
     length = at_least_0(tf.reduce_max(length))
+    taken_shape = tf.stack([tf.size(tokens), search.width, 3])
     # Of each step and beam: the beam it came from, its token, and where that beam attended to.
     steps = tf.TensorArray(tf.int32, length, element_shape=[None, None, 3])
 
@@ -168,10 +170,13 @@ def beam_search(
         return 4 * tf.math.count_nonzero(live, dtype=tf.int32) > 3 * tf.size(live)
 
     def phase(number, beams, progress, sentences, found, steps):
-        # In a loop of its own, which carries nothing but what a step changes.
+        # In a loop of its own, which carries and computes nothing but what a step changes.
+        layout = search.layout(sentences)
+        rows = sentences.numbers[:, None]
+
         def turn(number, beams, progress, steps):
-            beams, progress, taken = search.turn(number, beams, progress, sentences)
-            taken = _spread(taken, sentences.numbers, tf.size(tokens))
+            beams, progress, taken = search.turn(number, beams, progress, sentences, layout)
+            taken = tf.scatter_nd(rows, taken, taken_shape)
             beams, progress = _shaped((beams, progress), shapes[:2])
             return number + 1, beams, progress, steps.write(number, taken)
 
@@ -237,6 +242,15 @@ class _Sentences(NamedTuple):
     source_mask: Any  # [sentences, source]; () where it isn't asked for
 
 
+class _Layout(NamedTuple):
+    """Where things are in each step, as long as no sentence is left out."""
+
+    first_rows: tf.Tensor  # [sentences, 1], the row of each sentence's first beam
+    beams: tf.Tensor  # [sentences, width], the numbers of the beams
+    first: tf.Tensor  # the size of a part that has as many columns as there are beams
+    penalties: tf.Tensor  # [sentences, 1], what divides the score of the longest hypothesis
+
+
 class _Carried(NamedTuple):
     """What is known of the sentences that are still searched."""
 
@@ -288,7 +302,17 @@ class _Search:
         beams = tf.nest.map_structure(lambda x: tf.repeat(x, self.width, axis=0), beams)
         return beams, _Progress(tf.where(first, np.float64(0), _NEVER), found), sentences
 
-    def turn(self, number, beams, progress, sentences):
+    def layout(self, sentences):
+        """Returns the layout of some sentences."""
+        first_rows = tf.range(tf.size(sentences.numbers))[:, None] * self.width  # [sentences, 1]
+        return _Layout(
+            first_rows,
+            tf.zeros_like(first_rows) + tf.range(self.width),
+            tf.stack([-1, self.width]),
+            self.penalties.of_length(sentences.lengths[:, None]),
+        )
+
+    def turn(self, number, beams, progress, sentences, layout):
         """Takes a step, and returns what is known after it and what each beam took.
 
         The latter is int32 `[sentences, width, 3]`: from which beam it came, by which token, and
@@ -317,26 +341,28 @@ class _Search:
         ends = tokens == self.end
 
         live, which = tf.math.top_k(tf.where(ends, _NEVER, best), width)  # [sentences, width]
-        own = tf.zeros_like(which) + tf.range(width)  # [sentences, width]
-        came = tf.where(_is_live(live), tf.gather(parents, which, batch_dims=1), own)
+        came = tf.gather(parents, which, batch_dims=1)  # [sentences, width]
+        came = tf.where(_is_live(live), came, layout.beams)
         tokens = tf.where(_is_live(live), tf.gather(tokens, which, batch_dims=1), PADDING)
 
-        ended = tf.where(ends, best, _NEVER)[:, :width]  # [sentences, width]
+        first = functools.partial(tf.slice, begin=[0, 0], size=layout.first)
+        ended = first(tf.where(ends, best, _NEVER))  # [sentences, width]
         last = (number + 1 == sentences.lengths)[:, None]  # [sentences, 1]
         found = self._found(
             number + 1,
             progress.found,
             sentences,
             attention,
-            ended=(ended, parents[:, :width]),
+            layout,
+            ended=(ended, first(parents)),
             cut=(tf.where(last, live, _NEVER), came),
         )
         # A row of live beams is sorted.
-        bounds = self.penalties.bound(live[:, :1], sentences.lengths[:, None])  # [sentences, 1]
+        bounds = self.penalties.bound(live[:, :1], layout.penalties)  # [sentences, 1]
         live = tf.where(last | (bounds <= found.scores[:, -1:]), _NEVER, live)
 
         carried = state, attention, beams.history
-        moved = self._rows(tf.range(tf.shape(came)[0]), came)
+        moved = tf.reshape(layout.first_rows + came, [-1])  # [rows]
         state, attention, history = _gathered(carried, moved)
         rows = tf.reshape(tokens, [-1])
         if self.no_repeat_ngram:
@@ -350,12 +376,9 @@ class _Search:
 
     def only(self, kept, beams, progress, sentences):
         """Leaves only the sentences with these indices."""
-        rows = self._rows(tf.cast(kept, tf.int32), tf.range(self.width)[None])
+        rows = tf.cast(kept, tf.int32)[:, None] * self.width + tf.range(self.width)
+        rows = tf.reshape(rows, [-1])
         return _Carried(_gathered(beams, rows), *_gathered((progress, sentences), kept))
-
-    def _rows(self, sentences, beams):
-        """Returns the indices of the rows of these beams of each sentence, `[rows]`."""
-        return tf.reshape(sentences[:, None] * self.width + beams, [-1])
 
     def _continuations(self, number, logits, history):
         """Returns the best tokens of each row, and their log-probabilities, `[rows, some]`.
@@ -366,7 +389,9 @@ class _Search:
         logits = tf.cast(logits, tf.float32)
         allowed_tokens(logits, self.end, self.forbidden)
         banned = self._banned(number, history)  # [rows or 1, some]
-        most = tf.reduce_max(tf.math.count_nonzero(banned != _NONE, axis=1, dtype=tf.int32))
+        most = banned.shape[1]
+        if self.no_repeat_ngram:
+            most = tf.reduce_max(tf.math.count_nonzero(banned != _NONE, axis=1, dtype=tf.int32))
         some = tf.minimum(self.width + 1 + most, logits.shape[-1])
         log_best = log_probability_of_best(logits)  # [rows]
 
@@ -385,8 +410,10 @@ class _Search:
 
     def _banned(self, number, history):
         """Returns the tokens that may not come next, `[rows or 1, some]`."""
-        too_early = [tf.where(number < self.min_length, self.end, _NONE)] * (self.min_length > 0)
-        always = tf.stack([*self.forbidden, *too_early, _NONE])[None]  # [1, some]
+        always = tf.constant([self.forbidden], tf.int32)  # [1, some]
+        if self.min_length:
+            too_early = tf.where(number < self.min_length, self.end, _NONE)
+            always = tf.concat([always, [[too_early]]], axis=1)  # [1, some]
         n = self.no_repeat_ngram
         if not n:
             return always
@@ -400,7 +427,7 @@ class _Search:
         always = tf.repeat(always, tf.shape(later)[0], axis=0)  # [rows, some]
         return tf.concat([always, later], axis=1)
 
-    def _found(self, length, found, sentences, attention, ended, cut):
+    def _found(self, length, found, sentences, attention, layout, ended, cut):
         """Returns the best of what was `found` before and of what has ended or was cut now.
 
         Both are log-probabilities, -inf where there is nothing, and the beams they came from,
@@ -416,7 +443,7 @@ class _Search:
                 covers = covered(sums, sentences.source_mask[:, None])  # [sentences, width]
                 came = tf.concat([ended[1], cut[1]], axis=1)  # [sentences, 2 * width]
                 covers = tf.gather(covers, came, batch_dims=1)  # [sentences, 2 * width]
-            own = tf.zeros_like(cut[1]) + tf.range(self.width)  # [sentences, width]
+            own = layout.beams
             new = _Found(
                 self.penalties.score(log_probabilities, length, covers),
                 log_probabilities,
@@ -461,12 +488,6 @@ def _settled(found, own, numbers):
     return tf.nest.map_structure(
         lambda all_, some: tf.tensor_scatter_nd_update(all_, numbers[:, None], some), found, own
     )
-
-
-def _spread(values, rows, batch):
-    """Returns a tensor of `batch` rows with these values in these rows."""
-    shape = tf.concat([[batch], tf.shape(values)[1:]], axis=0)
-    return tf.scatter_nd(rows[:, None], values, shape)
 
 
 def _gathered(nest, rows):

@@ -26,19 +26,27 @@ class Penalties(NamedTuple):
 
     def score(self, log_probabilities, lengths, covered):
         """Returns the scores, float64. `lengths` and `covered`, the sums above, are broadcast."""
-        scores = log_probabilities / self._of_length(lengths)
+        scores = log_probabilities / self.of_length(lengths)
         return scores + self.coverage * tf.cast(covered, tf.float64) if self.coverage else scores
 
-    def bound(self, log_probabilities, lengths):
-        """Returns what no continuation of these beams, of at most these lengths, can score above.
+    def bound(self, log_probabilities, longest):
+        """Returns what no continuation of these beams can score above.
+
+        Args:
+            log_probabilities: Of the beams.
+            longest: What `of_length` gives for the most tokens that they can have.
+
+        Returns:
+            The bounds, float64.
 
         A log-probability is never positive and only falls, the divisors only grow with the length,
         and the coverage's sum is never positive. This holds of the rounded numbers, too, as
         rounded sums and quotients are in the order of the exact ones.
         """
-        return log_probabilities / self._of_length(lengths)
+        return log_probabilities / longest
 
-    def _of_length(self, lengths):
+    def of_length(self, lengths):
+        """Returns what divides the log-probability of so many tokens, float64."""
         lengths = tf.cast(tf.maximum(lengths, 1), tf.float64)
         if self.length == "gnmt":
             return ((5 + lengths) / 6) ** self.alpha

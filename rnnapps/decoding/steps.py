@@ -11,6 +11,8 @@ Step = Callable[[tf.Tensor, Any], tuple[tf.Tensor, Any]]
 PADDING = 0
 # Logits are kept between -LARGEST and LARGEST, so that their differences are finite in float32.
 LARGEST = 1e38
+# TensorFlow's softmax goes to its threads at once, which takes longer than to add up so many.
+_FEW = 32_768
 
 
 def at_least_0(length):
@@ -57,4 +59,12 @@ def log_probability(logits, tokens):
 
 def log_probability_of_best(logits):
     """Returns log softmax of the best token, `[batch]`."""
-    return tf.math.log(tf.reduce_max(tf.nn.softmax(logits), axis=-1))
+
+    def few():
+        best = tf.reduce_max(logits, axis=-1, keepdims=True)  # [batch, 1]
+        return -tf.math.log(tf.reduce_sum(tf.exp(logits - best), axis=-1))
+
+    def many():
+        return tf.math.log(tf.reduce_max(tf.nn.softmax(logits), axis=-1))
+
+    return tf.cond(tf.size(logits) <= _FEW, few, many)  # [batch]

@@ -27,23 +27,26 @@ def run(cell, inputs, states, weights, mask=None, reset=None):
         The outputs, `[batch, time, units]`, zero at padded steps, and then the final states,
         `[batch, units]` each.
     """
-    steps = axes.size(inputs, 1)
+    batch, time = axes.size(inputs, 0), axes.size(inputs, 1)
+    rows, steps, order = tf.range(batch), time, tf.range(time)[:, tf.newaxis]  # order: [time, 1]
     if mask is not None:
         valid = tf.cast(mask, tf.int32)
-        order = tf.argsort(1 - valid, axis=1, stable=True)  # [batch, time]
-        inputs = tf.gather(inputs, order, batch_dims=1)
-        if reset is not None:
-            reset = tf.gather(reset, order, batch_dims=1)
+        order = tf.transpose(tf.argsort(1 - valid, axis=1, stable=True))  # [time, batch]
         lengths = tf.reduce_sum(valid, axis=1)  # [batch]
         steps = tf.maximum(tf.reduce_max(lengths), 0)
-    x = axes.swap(tf.tensordot(inputs, weights.W, 1))  # [time, batch, gates·units]
+    # Looked up in one axis, batch and time together: to swap them takes far longer.
+    places = order + rows * time  # [time, batch]
+    x = tf.gather(tf.reshape(inputs, [-1, inputs.shape[-1]]), places)  # [time, batch, features]
+    x = tf.tensordot(x, weights.W, 1)  # [time, batch, gates·units]
+    if reset is not None:
+        reset = tf.gather(tf.reshape(reset, [-1]), places)  # [time, batch]
     # Rows that end at different steps need all states.
     kept = states[:1] if mask is None else states
     histories = [_history(steps, state) for state in kept]
 
     def step(t, states, histories):
         if reset is not None:
-            begins = reset[:, t, tf.newaxis]  # [batch, 1]
+            begins = reset[t, :, tf.newaxis]  # [batch, 1]
             states = tuple(tf.where(begins, tf.zeros_like(v), v) for v in states)
         states, _ = cell.step(x[t], states, weights, lambda h: h)
         pairs = zip(histories, states, strict=False)
@@ -51,17 +54,14 @@ def run(cell, inputs, states, weights, mask=None, reset=None):
 
     carried = (0, states, histories)
     _, after, histories = tf.while_loop(lambda t, *_: t < steps, step, carried)
-    stacked = [_stacked(a, state) for a, state in zip(histories, kept, strict=True)]
-    if mask is None:
-        return (axes.swap(stacked[0]), *after)  # [batch, time, units]
-    # Behind n valid steps a row's state is the n-th of its states, of which the first is the
-    # initial one. They are looked up in one axis, time and batch together.
+    # Behind n valid steps a row's state is the n-th of its states, the initial one the first.
     flat = [
-        tf.reshape(tf.concat([state[tf.newaxis], v], axis=0), [-1, v.shape[-1]])
-        for state, v in zip(kept, stacked, strict=True)
+        tf.reshape(tf.concat([state[tf.newaxis], _stacked(a, state)], 0), [-1, state.shape[-1]])
+        for a, state in zip(histories, kept, strict=True)
     ]  # [(time + 1) · batch, units]
-    batch = axes.size(inputs, 0)
-    rows = tf.range(batch)
+    if mask is None:
+        places = tf.range(1, time + 1) * batch + rows[:, tf.newaxis]  # [batch, time]
+        return (tf.gather(flat[0], places), *after)  # [batch, time, units]
     finals = [tf.gather(v, lengths * batch + rows) for v in flat]  # [batch, units]
     places = tf.cumsum(valid, axis=1) * batch + rows[:, tf.newaxis]  # [batch, time]
     outputs = tf.gather(flat[0], places)  # [batch, time, units]

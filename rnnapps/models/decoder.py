@@ -239,11 +239,14 @@ class Decoder(keras.layers.Layer):
             `[batch, source]`, `None` without attention; and the states after the ids.
         """
         vectors = self.encoder.embed(ids[:, None])[:, 0]  # [batch, embedding_size]
-        outputs, weights, states = self._step(vectors, states, memory)
+        beams = 1
+        if memory is not None:
+            beams = ops.shape(ids)[0] // ops.maximum(ops.shape(memory.mask)[0], 1)
+        outputs, weights, states = self._step(vectors, states, memory, beams)
         return self.logits(outputs), weights, states
 
-    def _step(self, vectors, states, memory, training=None):
-        """Takes a step for embeddings, `[batch, embedding_size]`."""
+    def _step(self, vectors, states, memory, beams=1, training=None):
+        """Takes a step for embeddings, `[batch, embedding_size]`, some beams a memory's row."""
         if self.input_feeding:
             *states, fed = states
             vectors = ops.concatenate([vectors, fed], axis=-1)
@@ -251,13 +254,12 @@ class Decoder(keras.layers.Layer):
         if self.attention is None:
             return outputs, None, states
         # The rows that look at the same row of the memory are as several steps of one text.
-        rows, texts = ops.shape(outputs)[0], ops.shape(memory.mask)[0]
-        beams = rows // ops.maximum(texts, 1)
+        texts, source = ops.shape(memory.mask)
         queries = ops.reshape(outputs, (texts, beams, outputs.shape[-1]))
         contexts, weights = self.attention.attend(queries, memory)
-        contexts = ops.reshape(contexts, (rows, contexts.shape[-1]))  # [batch, features]
+        contexts = ops.reshape(contexts, (texts * beams, contexts.shape[-1]))  # [batch, features]
         outputs = self._combined(contexts, outputs)
-        weights = ops.reshape(weights, (rows, ops.shape(weights)[-1]))  # [batch, source]
+        weights = ops.reshape(weights, (texts * beams, source))  # [batch, source]
         return outputs, weights, [*states, outputs] if self.input_feeding else states
 
     def _combined(self, contexts, outputs):
@@ -281,7 +283,9 @@ class Decoder(keras.layers.Layer):
             if reset is not None:
                 begins = inputs[:, size:] > 0  # [batch, 1]
                 states = [ops.where(begins, *both) for both in zip(fresh, states, strict=True)]
-            outputs, weights, states = self._step(inputs[:, :size], states, memory, training)
+            outputs, weights, states = self._step(
+                inputs[:, :size], states, memory, training=training
+            )
             weights = ops.cast(weights, outputs.dtype)
             return ops.concatenate([outputs, weights], axis=-1), states
 

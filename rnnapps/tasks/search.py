@@ -44,6 +44,7 @@ def search(
     nbest: "tf.Tensor",
     length: "tf.Tensor",
     forbidden: tuple[int, ...],
+    traced: bool = False,
 ) -> "decoding.Hypotheses":
     """Searches in the graph for the texts that a model would write.
 
@@ -55,23 +56,24 @@ def search(
         nbest: how many are given, an int32 scalar of at most `beam_width`.
         length: the most tokens of a text, an int32 scalar or `[batch]`.
         forbidden: ids that are never written.
+        traced: whether where each token looked is wanted. Default: `False`, it is not known.
 
     Returns:
         The best texts, `nbest` for each source.
     """
     memory, states = encoded
-    attends = memory is not None
+    # What is carried from step to step has its cost.
+    traced = memory is not None and (traced or config.coverage_penalty > 0)
 
     def step(tokens, state, memory=None):
         logits, weights, states = model.decoder.step(tokens, state[0], memory)
-        return logits, (states, weights) if attends else (states,)
+        return logits, (states, weights) if traced else (states,)
 
     rows = tf.shape(states[0])[0]
     state, seeing = (states,), {}
-    if attends:
+    if traced:
         state = states, tf.zeros(tf.shape(memory.mask))
         seeing = {
-            "memory": memory,
             "attention": lambda state: state[1],
             "source_mask": memory.mask,
             "coverage_penalty": config.coverage_penalty,
@@ -80,6 +82,7 @@ def search(
         step,
         tf.fill([rows], END),
         state,
+        memory=memory,
         beam_width=beam_width,
         hypotheses=nbest,
         length=length,

@@ -498,6 +498,7 @@ class Translation(Task):
             nbest=nbest,
             length=tf.minimum(longest, config.max_length),
             forbidden=(_PAD,) if self._copies else (_PAD, _UNKNOWN),
+            traced=self._copies,
         )
 
     @property
