@@ -44,7 +44,7 @@ OPSET = "18"
 # What a message means, where it does not say so.
 MEANINGS = {
     "hashtable need to be initialized": "tables are empty",
-    "couldn't find scan output index": "the loop with a mask",  # of exports by version 0.1.0
+    "couldn't find scan output index": "the loop with a mask",  # as earlier exports hold it
     "input1->type != input2->type": "a sum of two types",
     "INVALID_GRAPH": "an invalid graph",
     "'utf-8' codec can't decode": "a constant that is no UTF-8",
