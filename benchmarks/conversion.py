@@ -44,7 +44,9 @@ OPSET = "18"
 # What a message means, where it does not say so.
 MEANINGS = {
     "hashtable need to be initialized": "tables are empty",
-    "couldn't find scan output index": "the loop with a mask",
+    "couldn't find scan output index": "the loop with a mask",  # as earlier exports hold it
+    "input1->type != input2->type": "a sum of two types",
+    "INVALID_GRAPH": "an invalid graph",
     "'utf-8' codec can't decode": "a constant that is no UTF-8",
 }
 

@@ -64,9 +64,9 @@ def most_correlated(values: np.ndarray, target: np.ndarray) -> tuple[int, float]
     >>> most_correlated(np.array([[0.1, 3.0], [0.9, 1.0], [0.2, 3.0]]), np.array([1, 2, 1]))
     (1, -1.0)
     """
-    target = np.asarray(target, float) - np.mean(target)  # [time]
-    if not target.any():
+    if np.unique(target).size < 2:
         raise ValueError("`target` must change. Received: the same value at every step")
+    target = np.asarray(target, float) - np.mean(target)  # [time]
     values = values - values.mean(axis=0)  # [time, units]
     lengths = np.linalg.norm(values, axis=0) * np.linalg.norm(target)  # [units]
     correlations = np.divide(

@@ -3,7 +3,7 @@
 from rnnapps.layers.attention import AdditiveAttention, MultiplicativeAttention
 from rnnapps.layers.bidirectional import Bidirectional
 from rnnapps.layers.cells import ElmanCell, GRUCell, JordanCell, LSTMCell
-from rnnapps.layers.crf import CRF, CRFAccuracy, CRFLoss
+from rnnapps.layers.crf_layer import CRF, CRFAccuracy, CRFLoss
 from rnnapps.layers.pooling import SequencePooling
 from rnnapps.layers.recurrent import GRU, LSTM, RNN, Elman, Jordan
 from rnnapps.layers.softmax_nats import softmax_nats

@@ -37,7 +37,7 @@ with epy.lazy_imports():
     )
     from rnnapps.data.formats import conll
     from rnnapps.figures import confusion
-    from rnnapps.layers import crf
+    from rnnapps.layers import crf_layer
     from rnnapps.metrics import entities as entity_metrics
 
 log = logging.getLogger("rnnapps")
@@ -334,7 +334,7 @@ class Ner(Task):
     def _negative_log_likelihood(
         self, model: "keras.Model", tags: "tf.Tensor", emissions: "tf.Tensor"
     ) -> "tf.Tensor":
-        loss = crf.CRFLoss(model.crf, reduction=None)
+        loss = crf_layer.CRFLoss(model.crf, reduction=None)
         return loss(tags, emissions)  # [batch]
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:

@@ -22,9 +22,11 @@ def test_the_planted_unit_is_found():
     assert correlation == pytest.approx(np.corrcoef(values[:, 7], target)[0, 1], abs=1e-9)
 
 
-def test_a_constant_target_is_refused():
+@pytest.mark.parametrize("value", [1.0, 0.1])
+def test_a_constant_target_is_refused(value):
+    """Also one whose mean is rounded."""
     with pytest.raises(ValueError, match="Received"):
-        most_correlated(np.ones((3, 2)), np.ones(3))
+        most_correlated(np.ones((7, 2)), np.full(7, value))
 
 
 def test_what_is_a_weighted_sum_is_read_out():
