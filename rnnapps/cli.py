@@ -74,7 +74,8 @@ def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # whoever read the answers has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
-            print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+            place = f": {error.filename}" if error.filename else ""
+            print(f"error: {_cut(f'{error.strerror or error}{place}')}", file=sys.stderr)
             return 2
         except KeyboardInterrupt as stop:
             print(str(stop) or "stopped", file=sys.stderr)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from rnnapps.errors import UserError
+from rnnapps.folders import reading
 
 
 def load(directory: str | Path) -> "ServedModel":
@@ -17,7 +18,7 @@ def load(directory: str | Path) -> "ServedModel":
         directory: the version's folder, such as `saved_models/sentiment/1`.
 
     Raises:
-        UserError: the folder is not an exported model.
+        UserError: the folder is not an exported model, or is damaged.
 
     Example:
     >>> model = load("saved_models/sentiment/1")
@@ -44,10 +45,8 @@ class ServedModel:
     def __init__(self, directory: Path):
         self.directory = directory
         # Kept for as long as the signatures: TensorFlow frees the variables with it.
-        try:
+        with reading(directory):
             self._loaded = tf.saved_model.load(directory)
-        except (OSError, tf.errors.OpError) as error:
-            raise UserError(f"{directory} is damaged: {error}") from error
         self.signatures = self._loaded.signatures
 
     @property

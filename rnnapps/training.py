@@ -21,7 +21,7 @@ import tqdm
 from rnnapps import checkpoints, devices, workers
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
-from rnnapps.folders import replacing, require_writable, write_text
+from rnnapps.folders import reading, replacing, require_writable, write_text
 from rnnapps.learner import Learner, precision
 from rnnapps.progress import Progress
 from rnnapps.tasks.config import read_config, write_config
@@ -109,7 +109,8 @@ class Run:
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`."""
-        return json.loads(self.metrics.read_text(encoding="utf-8"))
+        with reading(self.metrics):
+            return json.loads(self.metrics.read_text(encoding="utf-8"))
 
     def _require_same_settings(self, config: Any, ignore: str | None = None) -> None:
         kept = read_config(type(config), self.config)
@@ -281,9 +282,11 @@ def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
 
 def _restored(task: Task, run: Run) -> keras.Model:
     task.config = read_config(type(task.config), run.config)
-    task.restore(run.state)
+    with reading(run.state):
+        task.restore(run.state)
     model = task.build()
-    model.load_weights(run.best_weights)
+    with reading(run.best_weights):
+        model.load_weights(run.best_weights)
     return model
 
 

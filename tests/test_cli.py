@@ -292,6 +292,69 @@ def test_disk_full_while_exporting(run, trained, monkeypatch, function, error):
     assert (trained[0] / "metrics.json").exists()
 
 
+def cut_in_half(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "told"),
+    [
+        ("metrics.json", cut_in_half, "metrics.json is damaged: JSONDecodeError: "),
+        ("state/vocabulary.txt", cut_in_half, "best.weights.h5 is damaged: ValueError: "),
+        ("state/labels.txt", Path.unlink, "state is damaged: FileNotFoundError: "),
+        ("state/length_counts.txt", empty, "state is damaged: ValueError: "),
+        ("checkpoints/best.weights.h5", cut_in_half, "best.weights.h5 is damaged: OSError: "),
+    ],
+)
+def test_a_run_that_is_damaged_is_not_exported(run, trained, name, damage, told):
+    shutil.copytree(trained[0], "run")
+    damage(Path("run", name))
+    status, out, err = run("export", "--run=run", "--export=versions")
+    assert (status, out) == (2, "") and err.startswith("error: run/") and told in err
+    assert len(err.splitlines()) == 1 and not Path("versions").exists()
+
+
+def test_a_checkpoint_that_is_damaged_is_named(run, trained, reviews):
+    shutil.copytree(trained[0], "run")
+    for name in ("metrics.json", "exported"):
+        Path("run", name).unlink()
+    cut_in_half(Path("run/checkpoints/last.npz"))
+    status, out, err = run("train", "--config=run/config.yaml", "--out=run")
+    assert (status, out) == (2, "")
+    told = "error: run/checkpoints/last.npz is damaged: BadZipFile: File is not a zip file"
+    assert err.splitlines()[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("saved_model.pb", empty),
+        ("variables/variables.data-00000-of-00001", cut_in_half),
+        ("variables/variables.index", Path.unlink),
+        ("assets/labels.txt", empty),
+    ],
+)
+def test_an_export_that_is_damaged_does_not_answer(run, trained, name, damage):
+    shutil.copytree(trained[1], "model")
+    damage(Path("model", name))
+    for command in (["predict", "--model=model", "hi"], ["evaluate", "--model=model"]):
+        status, out, err = run(*command)
+        assert (status, out) == (2, "") and err.startswith("error: model is damaged: ")
+        assert len(err.splitlines()) == 1 and len(err) < 300
+
+
+def test_an_export_with_settings_of_another_does_not_answer(run, trained):
+    shutil.copytree(trained[1], "model")
+    config = Path("model/config.yaml")
+    config.write_text(config.read_text().replace("units: 8", "units: 9"))
+    status, _, err = run("evaluate", "--model=model")
+    assert status == 2 and err.startswith("error: model is damaged: ValueError: ")
+
+
 def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, monkeypatch):
     monkeypatch.setattr(export, "_RELOAD", export._RELOAD.replace("(value)", "(value[::-1])"))
     with pytest.raises(RuntimeError, match="differs from the model in memory"):

@@ -50,6 +50,18 @@ def test_the_newest_version_of_each_folder_whatever_it_is_called(tmp_path):
         found["sentiment"].asset_lines("labels.txt")
 
 
+def test_an_export_that_is_damaged_is_named(tmp_path):
+    version = export(tmp_path / "sentiment" / "1", "sentiment", config="data: [")
+    (version / "metrics.json").write_text("{")
+    (found,) = find(tmp_path)
+    for read, name in ((lambda: found.config, "config.yaml"), (lambda: found.metrics, "metrics")):
+        with pytest.raises(UserError, match=f"{name}.* is damaged: "):
+            read()
+    (version / "MODEL_CARD.md").write_bytes(b"# sent\xff")
+    with pytest.raises(UserError, match=r"MODEL_CARD.md is damaged: UnicodeDecodeError: "):
+        find(tmp_path)
+
+
 def test_a_folder_without_models_is_one_line_and_status_2(tmp_path):
     done = subprocess.run(
         [sys.executable, PIPELINES / "demo.py", "--models", tmp_path],
