@@ -148,6 +148,11 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     learning_rate: PositiveFloat | Auto = "auto"
     """The step size at the start; `auto`: 0.0015 for the sample, otherwise 0.001."""
 
+    def __post_init__(self):
+        for name in ("input_feeding", "doubly_stochastic"):
+            if self.attention == "none" and getattr(self, name):
+                raise UserError(f"{name} needs an attention. Received: attention=none")
+
 
 @dataclasses.dataclass(frozen=True)
 class CaptioningPredict:
@@ -253,6 +258,11 @@ class Captioning(Task):
             )
         except ValueError as error:  # no room for the characters
             raise UserError(f"{error}: raise vocabulary_size") from error
+        if len(self.tokens) <= 3:
+            raise UserError(
+                "no token of the training captions is known. Received: "
+                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+            )
         lengths, learnt = collections.Counter(), []
         for batch in texts:
             learnt.append(captioning_metrics.fingerprints(map(bytes.decode, batch.numpy())))
@@ -261,6 +271,11 @@ class Captioning(Task):
         max_length = config.max_length
         long = sum(count for length, count in lengths.items() if length > max_length)
         kept = {length: count for length, count in lengths.items() if length <= max_length}
+        if not kept:
+            raise UserError(
+                "all training captions are longer than max_length. "
+                f"Received: {long:,} captions, max_length={max_length}"
+            )
         self.config = config
         self.plan = batching.Plan.of(kept, **self.plan_sizes())
         self._learnt = np.unique(np.concatenate(learnt))

@@ -113,6 +113,18 @@ class LanguageModelConfig(TrainingConfig, LanguageModelData):
     sample_temperature: NonNegativeFloat = 0.7
     """What the scores are divided by where a run writes samples; 0 for the likeliest token."""
 
+    def __post_init__(self):
+        if self.dynamic_rate and not self.is_stream:
+            raise UserError(
+                "a model learns on from a stream only. "
+                f"Received: dynamic_rate={self.dynamic_rate}, context=lines"
+            )
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether all of the text comes before a token; by default it does but in the sample."""
+        return self.data != "sample" if self.context == "auto" else self.context == "stream"
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelPredict:
@@ -298,6 +310,8 @@ class LanguageModel(Task):
         characters = sum(self._count_characters(batch) for batch in examples.batch(1024))
         if not np.isfinite(nats).all():
             raise UserError("the model's answers are not numbers any more: lower learning_rate")
+        if not characters:
+            raise UserError("there is no word to score. Received: blank lines only")
         mean = float(np.mean(nats, dtype=float))
         return Evaluation(
             metrics={
@@ -336,7 +350,7 @@ class LanguageModel(Task):
             are scored after reading the 1,000 before them, and what was before those is forgotten.
 
         Raises:
-            UserError: There is no token; or `dynamic_rate` is for a stream only.
+            UserError: There is no token.
         """
         if self._is_stream:
             kept = self._stream(examples)
@@ -344,11 +358,6 @@ class LanguageModel(Task):
                 raise UserError("there is no token to score. Received: blank lines only")
             rate = self.config.dynamic_rate
             return self._learning_nats(model, kept, rate) if rate else self._nats(model, kept)
-        if self.config.dynamic_rate:
-            raise UserError(
-                "a model learns on from a stream only. "
-                f"Received: dynamic_rate={self.config.dynamic_rate}, context=lines"
-            )
         score = self._score_function(model)
         found: dict[int, np.ndarray] = {}
         numbered = self.encoded(examples).enumerate().map(lambda n, e: (e[0], (e[1], n)))
@@ -577,8 +586,7 @@ class LanguageModel(Task):
 
     @property
     def _is_stream(self) -> bool:
-        context = self.config.context
-        return self.config.data != "sample" if context == "auto" else context == "stream"
+        return self.config.is_stream
 
     @property
     def _end_is_no_token(self) -> bool:

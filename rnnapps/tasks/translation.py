@@ -122,6 +122,15 @@ class TranslationConfig(TrainingConfig, TranslationData):
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
 
+    def __post_init__(self):
+        if self.attention == "none" and self.input_feeding:
+            raise UserError("input_feeding needs an attention. Received: attention=none")
+        if self.attention == "dot" and self.bidirectional:
+            raise UserError(
+                "attention=dot needs an encoder that reads one way, whose outputs are as wide as "
+                "the decoder's. Received: bidirectional=True"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class TranslationPredict:

@@ -379,6 +379,10 @@ def test_bad_data_ends_with_a_line_and_leaves_nothing(trained, tmp_path, capsys)
         (good, [f"--image_encoder={tmp_path}/no.keras"], "no.keras: no such file"),
         (good, ["--image_encoder=MobileNetV3Small"], "ImageNet weights of MobileNetV3Small cannot"),
         (good, [f"--test_images={tmp_path}/no.txt"], "no such file or folder"),
+        (good, ["--max_length=2"], "all training captions are longer than max_length"),
+        (good, ["--min_count=100"], "no token of the training captions is known"),
+        (good, ["--attention=none", "--input_feeding=true"], "input_feeding needs an attention"),
+        (good, ["--attention=none", "--doubly_stochastic=1"], "doubly_stochastic needs an"),
     ):
         status, error = run(names, *more)
         assert status == 2 and told in error, told

@@ -198,9 +198,8 @@ def test_dynamic_evaluation_learns_behind_what_it_scores_and_leaves_the_model_as
     assert (learning[window : 2 * window] != fixed[window : 2 * window]).all()
     assert learning.mean() < fixed.mean() - 0.05
     assert all((a == b).all() for a, b in zip(before, model.get_weights(), strict=True))
-    alone = adapted(dataclasses.replace(SMALL, dynamic_rate=0.5), lines())
     with pytest.raises(UserError, match="from a stream only. Received: dynamic_rate=0.5"):
-        alone.token_nats(model, splits["test"])
+        dataclasses.replace(SMALL, dynamic_rate=0.5)
 
 
 def test_three_models_are_mixed_token_by_token():
@@ -337,6 +336,15 @@ def test_bad_texts_are_one_plain_message(content, told, tmp_path, capsys):
     message = capsys.readouterr().err
     assert told in message and len(message.splitlines()) <= 3 and "Traceback" not in message
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
+def test_blank_lines_have_no_word_to_score(base):
+    splits = lines() if base is SMALL else text()
+    task = adapted(dataclasses.replace(base, level="word"), splits)
+    blank = tf.data.Dataset.from_tensor_slices({"text": ["", "\n", "\n"]})
+    with pytest.raises(UserError, match="no word to score. Received: blank lines only"):
+        task.evaluate(task.build(), blank)
 
 
 def test_a_line_that_is_cut_has_no_end(tmp_path):
