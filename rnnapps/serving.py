@@ -92,8 +92,15 @@ class ServedModel:
 
 def _tensor(value: Any, spec: tf.TensorSpec) -> tf.Tensor:
     # An empty list does not tell its own shape.
-    shape = None if np.size(value) else [size or 0 for size in spec.shape]
+    shape = [size or 0 for size in spec.shape] if _is_empty(value) else None
     return tf.constant(value, spec.dtype, shape)
+
+
+def _is_empty(value: Any) -> bool:
+    # An array of texts, whose size numpy would tell, gives each the room of the longest.
+    if isinstance(value, np.ndarray):
+        return value.size == 0
+    return isinstance(value, list | tuple) and all(map(_is_empty, value))
 
 
 def _plain(value: tf.Tensor) -> Any:
