@@ -95,6 +95,9 @@ def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path | None
             training.assist(task, progress=sys.stderr.isatty())
         return None
     if is_finished:
+        differing = run.differing(task.config, ignore="auto").items()
+        if given := [told for name, told in differing if {name, "config"} & flags.given]:
+            log.warning("%s was trained with other settings: %s", out, "; ".join(given))
         print(f"{out} is finished; its export is {run.export}")
         return run.export
     folders.require_writable(versions)
@@ -152,7 +155,7 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
                 as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
                 print(as_json or task.present(given, meant, options))
             total += len(batch)
-            cut += task.count_cut(task.as_examples(batch))
+            cut += task.count_cut_inputs(batch, options)
             progress.update(len(batch))
     task.warn_of_cuts(cut, total, "inputs")
 
@@ -341,7 +344,8 @@ def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
     elif flags.input in (None, "-"):
         if flags.input is None and sys.stdin.isatty():
             raise UserError("nothing to answer: give inputs, --input FILE or --input -")
-        lines, source = enumerate(sys.stdin.buffer, 1), "standard input"
+        source = "standard input"
+        lines = rows.numbered_lines(sys.stdin.buffer, source)
     else:
         lines, source = rows.read_lines(flags.input), flags.input
     for number, raw in lines:

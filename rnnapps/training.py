@@ -84,6 +84,16 @@ class Run:
                     "differs. Give another --out, or remove the folder"
                 )
 
+    def differing(self, config: Any, ignore: str | None = None) -> dict[str, str]:
+        """Tells by name how settings, but those that are `ignore`, differ from the run's."""
+        kept = read_config(type(config), self.config)
+        return {
+            field.name: f"{field.name} {getattr(kept, field.name)} then, "
+            f"{getattr(config, field.name)} now"
+            for field in dataclasses.fields(config)
+            if getattr(config, field.name) not in (ignore, getattr(kept, field.name))
+        }
+
     def start(self, task: Task) -> None:
         """Makes the folder and writes what the adapted task is made of."""
         for folder in (self.checkpoint.parent, self.state, self.figures):
@@ -113,15 +123,9 @@ class Run:
             return json.loads(self.metrics.read_text(encoding="utf-8"))
 
     def _require_same_settings(self, config: Any, ignore: str | None = None) -> None:
-        kept = read_config(type(config), self.config)
-        differing = [
-            f"{field.name} {getattr(kept, field.name)} then, {getattr(config, field.name)} now"
-            for field in dataclasses.fields(config)
-            if getattr(config, field.name) not in (ignore, getattr(kept, field.name))
-        ]
-        if differing:
+        if differing := self.differing(config, ignore):
             raise UserError(
-                f"{self.path} was begun with other settings: {'; '.join(differing)}\n"
+                f"{self.path} was begun with other settings: {'; '.join(differing.values())}\n"
                 f"Give another --out, or go on with `train --config {self.config}`"
             )
 

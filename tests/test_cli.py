@@ -101,6 +101,10 @@ def test_a_finished_run_is_not_trained_again(run, trained):
     before = (trained[0] / "metrics.json").stat().st_mtime_ns
     status, out, err = run("train", f"--out={trained[0]}")
     assert status == 0 and "is finished" in out and not err
+    status, out, err = run("train", f"--out={trained[0]}", "--units=9", "--batch_size=auto")
+    assert status == 0 and "is finished" in out
+    assert err == f"warning: {trained[0]} was trained with other settings: units 8 then, 9 now\n"
+    assert run("train", f"--config={trained[0]}/config.yaml", f"--out={trained[0]}")[2] == ""
     assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
 
 
@@ -176,6 +180,9 @@ def test_predict_keeps_the_order_of_its_inputs(run, trained, monkeypatch):
     assert not err  # no progress bar in a pipe
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(file).read_bytes())))
     _, piped, _ = run("predict", model, "--json", "--input=-")
+    marked = io.BytesIO(b"\xef\xbb\xbf" + Path(file).read_bytes())  # as Windows writes files
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(marked))
+    assert run("predict", model, "--json", "--input=-")[1] == piped
     answers = [[json.loads(line) for line in out.splitlines()] for out in (given, read, piped)]
     for answer in answers:
         assert len(answer) == 150 and set(answer[0]) == {"label", "probabilities"}

@@ -255,6 +255,12 @@ class LanguageModel(Task):
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
         return int(tf.math.count_nonzero(lengths + 1 > self.config.max_length))
 
+    def count_cut_inputs(self, inputs: Sequence[str], options: LanguageModelPredict) -> int:
+        lengths = self._tokens(tf.constant(inputs, tf.string)).row_lengths()  # [batch]
+        if options.score and not self._is_stream:
+            lengths += 1  # with the end, which is scored, too
+        return int(tf.math.count_nonzero(lengths > self.config.max_length))
+
     def build(self) -> "keras.Model":
         config = self.config
         layers = models.SequenceEncoder(

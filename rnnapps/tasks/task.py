@@ -186,12 +186,16 @@ class Task:
         """Counts the raw examples of a batch of which the model reads only the beginning."""
         return 0
 
+    def count_cut_inputs(self, inputs: Sequence[Any], options: Any) -> int:
+        """Counts those of `predict`'s inputs of which the model reads only a part."""
+        return self.count_cut(self.as_examples(inputs))
+
     def measured(self, split: str, examples: "tf.data.Dataset") -> "tf.data.Dataset":
         """Returns the raw examples of a split on which a finished run is measured; all of them."""
         return examples
 
     def warn_of_cuts(self, cut: int, total: int, name: str) -> None:
-        """Logs that of so many examples, called `name`, only the beginning is read."""
+        """Logs that of so many examples, called `name`, only a part is read."""
         if cut:
             log.warning(
                 "%s of %s %s are longer than the model reads (max_length %d): the rest of each is "

@@ -360,6 +360,19 @@ def test_a_line_that_is_cut_has_no_end(tmp_path):
     assert served["tokens"].numpy().tolist() == [5, 3]
 
 
+@pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
+def test_inputs_of_which_only_a_part_is_read_are_counted(base):
+    splits = lines() if base is SMALL else text()
+    task = adapted(dataclasses.replace(base, max_length=5), splits)
+    functions = task.signatures(task.build())
+    texts = ["a" * length for length in range(9)]
+    scored = functions["serving_default"](tf.constant(texts))["tokens"].numpy()
+    whole = np.arange(9) + (base is SMALL)  # the end of a line is scored, too
+    score, write = (task.PredictOptions(score=score) for score in (True, False))
+    assert task.count_cut_inputs(texts, score) == np.count_nonzero(scored < whole) > 2
+    assert task.count_cut_inputs(texts, write) == 3
+
+
 def test_special_tokens_in_the_data_are_words_that_nobody_knows():
     splits = lines([f"a <pad> b <unk> {i}" for i in range(40)])
     task = adapted(dataclasses.replace(SMALL, level="word"), splits)
