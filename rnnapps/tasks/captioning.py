@@ -418,7 +418,8 @@ class Captioning(Task):
     def _features_by(self, backbone: "keras.Model") -> "feature_cache.FeatureCache":
         """Opens what is kept of the features that a network finds."""
         size = self.config.image_size
-        how = {"image_size": size, "resizing": self.config.resizing}
+        resizing = self.config.resizing
+        how = {"image_size": size, "resizing": resizing, "decoding": images.version()}
         return feature_cache.FeatureCache(
             Path(self.config.features),
             feature_cache.fingerprint(backbone, **how),

@@ -162,6 +162,10 @@ def test_a_frozen_network_is_run_once_and_a_network_that_is_trained_on_is_not_ke
             assert kept.shape == (3, 8, 8, 16)
             computed = task._backbone(tf.cast(pixels, tf.float32))
             assert kept.numpy() == pytest.approx(computed.numpy(), rel=1e-3, abs=1e-3)
+            # Not by what an older decoder saw.
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr("rnnapps.data.images.version", lambda: "another")
+                assert len(task._features_by(task._backbone)) == 0
     assert list((tmp_path / "features").rglob("*.npy")) == files
 
 
