@@ -300,6 +300,7 @@ class _Parser(jsonargparse.ArgumentParser):
             if takes and value:
                 message = f"--{flag} takes {takes}. Received: {next(filter(None, value.groups()))}"
         message = message.replace('"<unicode string>"', "the --config file")
+        message = re.sub(r'^Parser key "(\w+)": ', r"--\1: ", message)
         message = re.sub(r"required: \w+\.(\w+)", r"required: --\1", message)
         raise UserError(" ".join(message.split()))
 

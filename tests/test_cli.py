@@ -261,6 +261,12 @@ def test_bad_data_is_named_and_leaves_nothing_behind(run, mistake):
     assert not Path("runs").exists() and not list(Path("saved_models").glob("*/*"))
 
 
+def test_texts_of_which_no_token_is_known_are_refused(run, reviews):
+    status, _, err = run("train", f"--data={reviews}", "--min_count=1000", *SMALL)
+    assert status == 2 and err.startswith("error: no token of the training texts is known.")
+    assert not Path("runs").exists()
+
+
 def test_a_label_that_only_test_has_is_refused(run):
     data = write("train.csv", table(rows()))
     test = write("test.csv", table(["a fair film,neutral"]))
@@ -424,7 +430,7 @@ def test_a_kept_configuration_that_is_damaged(tmp_path, line):
         (["train", "--epochs=many"], "--epochs takes a whole number >0. Received: 'many'"),
         (["train", "--dropout=1.5"], "--dropout takes a number"),
         (["train", "--unit=3"], "unrecognized arguments: --unit=3"),
-        (["train", "--config=none.yaml"], "none.yaml"),
+        (["train", "--config=none.yaml"], "error: --config: File does not exist: "),
         (["train", "--splits=1/2"], "80/10/10"),
         (["train", f"--seed={'9' * 5_000}"], "Exceeds the limit (4300 digits)"),
         (["train", "--weight_average=1"], "--weight_average takes a number"),

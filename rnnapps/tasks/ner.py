@@ -148,7 +148,8 @@ class Ner(Task):
             raise UserError(f"all splits must have tags of the same kind. Received: {told}")
         for name, is_plain in plain.items():
             bilou = [tag for tag in counts.get(name, ()) if tag[:2] in ("B-", "I-", "L-", "U-")]
-            if is_plain and name in counts and 2 * len(bilou) > len(counts[name]):
+            is_bilou = any(tag[0] in "LU" for tag in bilou)
+            if is_plain and is_bilou and 2 * len(bilou) > len(counts[name]):
                 raise UserError(
                     f"the tags of the {name} split look like BILOU, which is not read: write E- "
                     f"for L- and S- for U-. Received: {', '.join(sorted(bilou)[:5])}"
