@@ -19,7 +19,7 @@ from rnnapps.tasks import search
 from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
-from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -189,7 +189,6 @@ class Captioning(Task):
     _backbone: "keras.Model"
     _restored_fingerprint: str | None = None
     _learnt: "np.ndarray"
-    _compiled: "tuple[keras.Model, Any, Any, Any] | None" = None
 
     def reading(self) -> dict[str, Any]:
         config = self.config
@@ -517,27 +516,26 @@ class Captioning(Task):
             outcomes=(shown[:_SHOWN], written[:_SHOWN], references[:_SHOWN]),
         )
 
+    @once_a_model
     def _functions(self, model: "keras.Model"):
-        """Returns kept features, and what scores and describes batches; once for each model."""
-        if self._compiled is None or self._compiled[0] is not model:
-            ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
-            size = self.config.image_size
-            features, seen = None, tf.TensorSpec([None, size, size, 3], tf.uint8)
-            if self._is_frozen:
-                features = self._features_by(model.encoder.backbone)
-                seen = tf.TensorSpec([None, *features.shape], tf.float32)
+        """Returns kept features, and the functions that score and describe batches."""
+        ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
+        size = self.config.image_size
+        features, seen = None, tf.TensorSpec([None, size, size, 3], tf.uint8)
+        if self._is_frozen:
+            features = self._features_by(model.encoder.backbone)
+            seen = tf.TensorSpec([None, *features.shape], tf.float32)
 
-            # One graph for all shapes, each of which is compiled.
-            @tf.function(input_signature=[seen, ids, ids], jit_compile=True, autograph=False)
-            def score(source, target, following):
-                return model.log_probabilities(source, target, following)
+        # One graph for all shapes, each of which is compiled.
+        @tf.function(input_signature=[seen, ids, ids], jit_compile=True, autograph=False)
+        def score(source, target, following):
+            return model.log_probabilities(source, target, following)
 
-            @tf.function(input_signature=[seen, number, number], autograph=False)
-            def describe(source, beam, nbest):
-                return self._describe(model, source, beam, nbest)
+        @tf.function(input_signature=[seen, number, number], autograph=False)
+        def describe(source, beam, nbest):
+            return self._describe(model, source, beam, nbest)
 
-            self._compiled = model, features, score, describe
-        return self._compiled[1:]
+        return features, score, describe
 
     def _describe(self, model, source, beam, nbest):
         """Writes the best captions.

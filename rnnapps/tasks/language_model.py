@@ -22,7 +22,7 @@ from jsonargparse.typing import (
 
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import Auto, DataConfig, Factor, Share, TrainingConfig, settled
-from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -162,7 +162,6 @@ class LanguageModel(Task):
     PredictOptions = LanguageModelPredict
     config: LanguageModelConfig
     vocabulary: "text.Vocabulary"
-    _scorer: "tuple[keras.Model, Any] | None" = None
     _answered = 0
 
     def load(self, **options: Any) -> Splits:
@@ -430,20 +429,19 @@ class LanguageModel(Task):
         model.set_weights(before)
         return np.concatenate(nats)
 
+    @once_a_model
     def _score_function(self, model: "keras.Model"):
-        """Returns the compiled function that scores batches, the same for the same model."""
-        if self._scorer is None or self._scorer[0] is not model:
-            ids = tf.TensorSpec([None, None], tf.int32)
-            states = [tf.TensorSpec([None, size]) for size in model.decoder.state_sizes]
+        """Returns the compiled function that scores batches."""
+        ids = tf.TensorSpec([None, None], tf.int32)
+        states = [tf.TensorSpec([None, size]) for size in model.decoder.state_sizes]
 
-            # One graph for all shapes, each of which is compiled.
-            @tf.function(input_signature=[ids, ids, states], jit_compile=True, autograph=False)
-            def score(ids, targets, states):
-                scores, after = model.log_probabilities(ids, targets, states)
-                return -scores, after
+        # One graph for all shapes, each of which is compiled.
+        @tf.function(input_signature=[ids, ids, states], jit_compile=True, autograph=False)
+        def score(ids, targets, states):
+            scores, after = model.log_probabilities(ids, targets, states)
+            return -scores, after
 
-            self._scorer = model, score
-        return self._scorer[1]
+        return score
 
     def _no_states(self, model: "keras.Model", rows: int) -> "list[tf.Tensor]":
         return [tf.zeros([rows, size]) for size in model.decoder.state_sizes]

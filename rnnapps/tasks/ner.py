@@ -15,7 +15,7 @@ from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled
-from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -340,11 +340,7 @@ class Ner(Task):
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         """Decodes every sentence; what lies beyond the longest that is read counts as `O`."""
-        specs = [
-            tf.TensorSpec([None, None, len(self.tags)]),  # emissions
-            tf.TensorSpec([None, None], tf.bool),  # mask
-        ]
-        decode = tf.function(lambda *given: model.crf.decode(*given)[0], specs)
+        decode = self._decode_function(model)
         outside = tag_set.TagSet(self.tags.labels.names, "none" if self._is_plain else "iob2")
         kept = examples.map(
             lambda example: (self.encode(example)[0], (example["tokens"], example["tags"])),
@@ -365,6 +361,15 @@ class Ner(Task):
                 true.append(tags[row].decode().split("\n"))
                 predicted.append(found + ["O"] * (len(sentence) - len(found)))
         return self._measured(sentences, true, predicted)
+
+    @once_a_model
+    def _decode_function(self, model: "keras.Model"):
+        """Returns the function that finds the best tags of batches."""
+        specs = [
+            tf.TensorSpec([None, None, len(self.tags)]),  # emissions
+            tf.TensorSpec([None, None], tf.bool),  # mask
+        ]
+        return tf.function(lambda *given: model.crf.decode(*given)[0], specs)
 
     def _measured(self, sentences, true, predicted) -> Evaluation:
         if self._is_plain:

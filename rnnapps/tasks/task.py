@@ -1,6 +1,7 @@
 """The protocol between a task and everything that is generic over tasks."""
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,24 @@ with epy.lazy_imports():
 log = logging.getLogger("rnnapps")
 
 Splits = dict[str, "tf.data.Dataset"]
+
+
+def once_a_model(make: "Callable[[Any, keras.Model], Any]") -> "Callable[[Any, keras.Model], Any]":
+    """Lets a task's method keep what it makes of a model, as long as it gets the same one.
+
+    What is traced for a model is thus traced once, not in each epoch.
+    """
+    name = f"_kept{make.__name__}"
+
+    @functools.wraps(make)
+    def kept(task: "Task", model: "keras.Model") -> Any:
+        before, made = getattr(task, name, (None, None))
+        if before is not model:
+            made = make(task, model)
+            setattr(task, name, (model, made))
+        return made
+
+    return kept
 
 
 @dataclasses.dataclass(frozen=True)

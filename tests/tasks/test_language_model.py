@@ -116,7 +116,6 @@ def test_pieces_and_windows_do_not_change_the_score(window, monkeypatch):
     for name, value in (("_PIECE", 300), ("_WARM_UP", 200), ("_READ_AT_ONCE", window)):
         monkeypatch.setattr(language_model, name, value)
     monkeypatch.setattr(language_model, "_PIECES_AT_ONCE", 3)
-    task._scorer = None
     in_pieces = task.token_nats(model, splits["train"])
     assert exact.size > 1000
     np.testing.assert_allclose(in_pieces, exact, atol=1e-4)
