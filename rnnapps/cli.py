@@ -137,7 +137,7 @@ def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
             raise UserError(f"{error}\n`--split all` measures every row.") from error
         raise
     evaluation = task.evaluate(model, examples)
-    print(evaluation.report)
+    _print(evaluation.report)
     print(json.dumps(evaluation.metrics))
 
 
@@ -153,7 +153,7 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
             for given, answer in zip(batch, task.answer(model, batch, options), strict=True):
                 meant = task.interpret(given, answer)
                 as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
-                print(as_json or task.present(given, meant, options))
+                _print(as_json or task.present(given, meant, options))
             total += len(batch)
             cut += task.count_cut_inputs(batch, options)
             progress.update(len(batch))
@@ -180,7 +180,17 @@ def _answer(task_class: type[Task], version: Path) -> None:
     for example, answer in zip(task.examples, answers, strict=True):
         meant = task.interpret(example, answer)
         shown = textwrap.indent(task.present(example, meant, options), "  ")
-        print(f"\n{example}\n{shown}")
+        _print(f"\n{example}\n{shown}")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text)
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"standard output is {error.encoding}, which has no {text[error.start]!r}: "
+            "set PYTHONIOENCODING=utf-8"
+        ) from None
 
 
 def _parsed(task_class: type[Task], argv: Sequence[str]) -> jsonargparse.Namespace:

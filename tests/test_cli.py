@@ -464,6 +464,13 @@ def test_a_line_of_input_that_is_not_text(run, trained):
     assert status == 2 and err == "error: texts.txt:2: not UTF-8 text (byte 0xff)\n"
 
 
+def test_an_answer_that_standard_output_cannot_show(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "latin-1"))
+    cli._print("café")
+    with pytest.raises(UserError, match="standard output is latin-1, which has no '茶': set"):
+        cli._print("café 茶")
+
+
 def test_a_mistake_in_a_process_of_its_own(tmp_path):
     """Nothing but the message, also with TensorFlow's own log level untouched."""
     command = [sys.executable, SCRIPT, "train", "--data", "none.csv"]

@@ -73,6 +73,14 @@ def test_a_folder_without_models_is_one_line_and_status_2(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("port", ["-1", "65536"])
+def test_a_port_that_there_is_not(tmp_path, capsys, port):
+    export(tmp_path / "sentiment" / "1", "sentiment")
+    assert command.main(["--models", str(tmp_path), f"--port={port}"]) == 2
+    told = f"error: --port takes a number from 0 to 65,535. Received: {port}\n"
+    assert capsys.readouterr().err == told
+
+
 def test_without_gradio_it_is_told_how_to_install_it(tmp_path, monkeypatch, capsys):
     export(tmp_path / "sentiment" / "1", "sentiment")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
