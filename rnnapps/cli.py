@@ -96,8 +96,9 @@ def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path | None
         return None
     if is_finished:
         differing = run.differing(task.config, ignore="auto").items()
-        if given := [told for name, told in differing if {name, "config"} & flags.given]:
-            log.warning("%s was trained with other settings: %s", out, "; ".join(given))
+        if given := [both for name, both in differing if {name, "config"} & flags.given]:
+            told = "%s was trained with other settings: %s. Another --out trains with these"
+            log.warning(told, out, "; ".join(given))
         print(f"{out} is finished; its export is {run.export}")
         return run.export
     folders.require_writable(versions)

@@ -103,7 +103,8 @@ def test_a_finished_run_is_not_trained_again(run, trained):
     assert status == 0 and "is finished" in out and not err
     status, out, err = run("train", f"--out={trained[0]}", "--units=9", "--batch_size=auto")
     assert status == 0 and "is finished" in out
-    assert err == f"warning: {trained[0]} was trained with other settings: units 8 then, 9 now\n"
+    told = f"{trained[0]} was trained with other settings: units 8 then, 9 now."
+    assert err == f"warning: {told} Another --out trains with these\n"
     assert run("train", f"--config={trained[0]}/config.yaml", f"--out={trained[0]}")[2] == ""
     assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
 
