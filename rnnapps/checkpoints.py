@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnapps.folders import replacing
+from rnnapps.folders import reading, replacing
 
 
 def write(file: Path, progress: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
@@ -17,7 +17,11 @@ def write(file: Path, progress: Mapping[str, Any], arrays: Sequence[np.ndarray])
 
 
 def read(file: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Reads what `write` wrote."""
-    with np.load(file) as kept:
+    """Reads what `write` wrote.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    with reading(file), np.load(file) as kept:
         arrays = [kept[f"arr_{i}"] for i in range(len(kept.files) - 1)]
         return json.loads(str(kept["progress"])), arrays

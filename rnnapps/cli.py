@@ -74,7 +74,8 @@ def main(task_class: type[Task], argv: Sequence[str] | None = None) -> int:
         except BrokenPipeError:  # whoever read the answers has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
-            print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+            place = f": {error.filename}" if error.filename else ""
+            print(f"error: {_cut(f'{error.strerror or error}{place}')}", file=sys.stderr)
             return 2
         except KeyboardInterrupt as stop:
             print(str(stop) or "stopped", file=sys.stderr)
@@ -94,6 +95,10 @@ def _train(task_class: type[Task], flags: jsonargparse.Namespace) -> Path | None
             training.assist(task, progress=sys.stderr.isatty())
         return None
     if is_finished:
+        differing = run.differing(task.config, ignore="auto").items()
+        if given := [both for name, both in differing if {name, "config"} & flags.given]:
+            told = "%s was trained with other settings: %s. Another --out trains with these"
+            log.warning(told, out, "; ".join(given))
         print(f"{out} is finished; its export is {run.export}")
         return run.export
     folders.require_writable(versions)
@@ -133,7 +138,7 @@ def _evaluate(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
             raise UserError(f"{error}\n`--split all` measures every row.") from error
         raise
     evaluation = task.evaluate(model, examples)
-    print(evaluation.report)
+    _print(evaluation.report)
     print(json.dumps(evaluation.metrics))
 
 
@@ -149,9 +154,9 @@ def _predict(task_class: type[Task], flags: jsonargparse.Namespace) -> None:
             for given, answer in zip(batch, task.answer(model, batch, options), strict=True):
                 meant = task.interpret(given, answer)
                 as_json = json.dumps(meant, ensure_ascii=False) if flags.json else None
-                print(as_json or task.present(given, meant, options))
+                _print(as_json or task.present(given, meant, options))
             total += len(batch)
-            cut += task.count_cut(task.as_examples(batch))
+            cut += task.count_cut_inputs(batch, options)
             progress.update(len(batch))
     task.warn_of_cuts(cut, total, "inputs")
 
@@ -176,7 +181,17 @@ def _answer(task_class: type[Task], version: Path) -> None:
     for example, answer in zip(task.examples, answers, strict=True):
         meant = task.interpret(example, answer)
         shown = textwrap.indent(task.present(example, meant, options), "  ")
-        print(f"\n{example}\n{shown}")
+        _print(f"\n{example}\n{shown}")
+
+
+def _print(text: str) -> None:
+    try:
+        print(text)
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"standard output is {error.encoding}, which has no {text[error.start]!r}: "
+            "set PYTHONIOENCODING=utf-8"
+        ) from None
 
 
 def _parsed(task_class: type[Task], argv: Sequence[str]) -> jsonargparse.Namespace:
@@ -296,6 +311,7 @@ class _Parser(jsonargparse.ArgumentParser):
             if takes and value:
                 message = f"--{flag} takes {takes}. Received: {next(filter(None, value.groups()))}"
         message = message.replace('"<unicode string>"', "the --config file")
+        message = re.sub(r'^Parser key "(\w+)": ', r"--\1: ", message)
         message = re.sub(r"required: \w+\.(\w+)", r"required: --\1", message)
         raise UserError(" ".join(message.split()))
 
@@ -340,7 +356,8 @@ def _inputs(flags: jsonargparse.Namespace) -> Iterator[str]:
     elif flags.input in (None, "-"):
         if flags.input is None and sys.stdin.isatty():
             raise UserError("nothing to answer: give inputs, --input FILE or --input -")
-        lines, source = enumerate(sys.stdin.buffer, 1), "standard input"
+        source = "standard input"
+        lines = rows.numbered_lines(sys.stdin.buffer, source)
     else:
         lines, source = rows.read_lines(flags.input), flags.input
     for number, raw in lines:

@@ -18,7 +18,7 @@ import tensorflow as tf
 import rnnapps
 from rnnapps import serving, warm_up
 from rnnapps.errors import UserError
-from rnnapps.folders import next_version
+from rnnapps.folders import next_version, reading
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Task
 
@@ -95,13 +95,14 @@ def read_task(task_class: type[Task], directory: Path, **changes: Any) -> Task:
         **changes: configuration fields that take other values.
 
     Raises:
-        UserError: the folder is not such an export.
+        UserError: the folder is not such an export, or is damaged.
     """
     config = directory / "config.yaml"
     if not config.exists():
         raise UserError(f"{directory} is not an exported {task_class.name} model: no config.yaml")
     task = task_class(dataclasses.replace(read_config(task_class.Config, config), **changes))
-    task.restore(directory / "assets")
+    with reading(directory / "assets"):
+        task.restore(directory / "assets")
     return task
 
 
@@ -110,7 +111,8 @@ def read(task_class: type[Task], directory: Path, **changes: Any) -> tuple[Task,
     served = serving.load(directory)
     task = read_task(task_class, directory, **changes)
     model = task.build()
-    model.set_weights(served.weights)
+    with reading(directory):
+        model.set_weights(served.weights)
     return task, model
 
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from rnnapps.errors import UserError
+from rnnapps.errors import UserError, reason
 
 
 def next_version(directory: Path) -> Path:
@@ -48,6 +48,31 @@ def replacing(file: Path) -> Iterator[Path]:
         os.replace(beside, file)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reading(place: Path) -> Iterator[None]:
+    """Says that a file or folder is damaged where what was written to it cannot be read back.
+
+    Args:
+        place: what is read in this context, and in nothing else.
+
+    Raises:
+        UserError: in the place of whatever is raised in the context.
+
+    Example:
+    >>> with reading(Path("metrics.json")):
+    ...     int("many")
+    Traceback (most recent call last):
+    rnnapps.errors.UserError: metrics.json is damaged: ValueError: invalid literal for int() \
+with base 10: 'many'
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{place} is damaged: {reason(error)}") from error
 
 
 def write_text(file: Path, text: str) -> None:

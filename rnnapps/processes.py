@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from etils import epy
 
-from rnnapps.errors import UserError
+from rnnapps.errors import UserError, reason
 from rnnapps.tasks.config import from_mapping
 from rnnapps.tasks.task import Splits, Task
 
@@ -115,7 +115,7 @@ def answer(question: str, task_class: str, config: dict[str, Any], **arguments: 
         found = answers[question](task, **arguments)
     except Exception as error:
         traceback.print_exc()
-        found = {"error": _reason(error), "mistake": isinstance(error, UserError)}
+        found = {"error": reason(error), "mistake": isinstance(error, UserError)}
     found["memory"] = _peak_memory()
     found["warnings"] = warnings.messages
     reply.write(json.dumps(found))
@@ -200,13 +200,3 @@ def _fingerprint(examples: "tf.data.Dataset") -> str:
         for name in sorted(batch):
             digest.update(repr(batch[name].tolist()).encode())
     return digest.hexdigest()
-
-
-def _reason(error: Exception) -> str:
-    """Says in one line what went wrong."""
-    if isinstance(error, UserError):
-        return " ".join(str(error).split())
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = next((line for line in lines if "OOM" in line), lines[0] if lines else "")
-    told = re.sub(r"^\{\{.*?\}\} ", "", told)  # TensorFlow puts its own node's name first
-    return f"{type(error).__name__}: {told[:200]}" if told else type(error).__name__

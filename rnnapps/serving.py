@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from rnnapps.errors import UserError
+from rnnapps.folders import reading
 
 
 def load(directory: str | Path) -> "ServedModel":
@@ -17,7 +18,7 @@ def load(directory: str | Path) -> "ServedModel":
         directory: the version's folder, such as `saved_models/sentiment/1`.
 
     Raises:
-        UserError: the folder is not an exported model.
+        UserError: the folder is not an exported model, or is damaged.
 
     Example:
     >>> model = load("saved_models/sentiment/1")
@@ -44,10 +45,8 @@ class ServedModel:
     def __init__(self, directory: Path):
         self.directory = directory
         # Kept for as long as the signatures: TensorFlow frees the variables with it.
-        try:
+        with reading(directory):
             self._loaded = tf.saved_model.load(directory)
-        except (OSError, tf.errors.OpError) as error:
-            raise UserError(f"{directory} is damaged: {error}") from error
         self.signatures = self._loaded.signatures
 
     @property
@@ -93,8 +92,15 @@ class ServedModel:
 
 def _tensor(value: Any, spec: tf.TensorSpec) -> tf.Tensor:
     # An empty list does not tell its own shape.
-    shape = None if np.size(value) else [size or 0 for size in spec.shape]
+    shape = [size or 0 for size in spec.shape] if _is_empty(value) else None
     return tf.constant(value, spec.dtype, shape)
+
+
+def _is_empty(value: Any) -> bool:
+    # An array of texts, whose size numpy would tell, gives each the room of the longest.
+    if isinstance(value, np.ndarray):
+        return value.size == 0
+    return isinstance(value, list | tuple) and all(map(_is_empty, value))
 
 
 def _plain(value: tf.Tensor) -> Any:

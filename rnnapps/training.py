@@ -21,7 +21,7 @@ import tqdm
 from rnnapps import checkpoints, devices, workers
 from rnnapps.errors import UserError
 from rnnapps.figures.curves import curves
-from rnnapps.folders import replacing, require_writable, write_text
+from rnnapps.folders import reading, replacing, require_writable, write_text
 from rnnapps.learner import Learner, precision
 from rnnapps.progress import Progress
 from rnnapps.tasks.config import read_config, write_config
@@ -84,6 +84,16 @@ class Run:
                     "differs. Give another --out, or remove the folder"
                 )
 
+    def differing(self, config: Any, ignore: str | None = None) -> dict[str, str]:
+        """Tells by name how settings, but those that are `ignore`, differ from the run's."""
+        kept = read_config(type(config), self.config)
+        return {
+            field.name: f"{field.name} {getattr(kept, field.name)} then, "
+            f"{getattr(config, field.name)} now"
+            for field in dataclasses.fields(config)
+            if getattr(config, field.name) not in (ignore, getattr(kept, field.name))
+        }
+
     def start(self, task: Task) -> None:
         """Makes the folder and writes what the adapted task is made of."""
         for folder in (self.checkpoint.parent, self.state, self.figures):
@@ -109,18 +119,13 @@ class Run:
 
     def read_metrics(self) -> dict[str, Any]:
         """Reads `metrics.json`."""
-        return json.loads(self.metrics.read_text(encoding="utf-8"))
+        with reading(self.metrics):
+            return json.loads(self.metrics.read_text(encoding="utf-8"))
 
     def _require_same_settings(self, config: Any, ignore: str | None = None) -> None:
-        kept = read_config(type(config), self.config)
-        differing = [
-            f"{field.name} {getattr(kept, field.name)} then, {getattr(config, field.name)} now"
-            for field in dataclasses.fields(config)
-            if getattr(config, field.name) not in (ignore, getattr(kept, field.name))
-        ]
-        if differing:
+        if differing := self.differing(config, ignore):
             raise UserError(
-                f"{self.path} was begun with other settings: {'; '.join(differing)}\n"
+                f"{self.path} was begun with other settings: {'; '.join(differing.values())}\n"
                 f"Give another --out, or go on with `train --config {self.config}`"
             )
 
@@ -281,9 +286,11 @@ def restore(task_class: type[Task], run: Run) -> tuple[Task, keras.Model]:
 
 def _restored(task: Task, run: Run) -> keras.Model:
     task.config = read_config(type(task.config), run.config)
-    task.restore(run.state)
+    with reading(run.state):
+        task.restore(run.state)
     model = task.build()
-    model.load_weights(run.best_weights)
+    with reading(run.best_weights):
+        model.load_weights(run.best_weights)
     return model
 
 

@@ -101,6 +101,11 @@ def test_a_finished_run_is_not_trained_again(run, trained):
     before = (trained[0] / "metrics.json").stat().st_mtime_ns
     status, out, err = run("train", f"--out={trained[0]}")
     assert status == 0 and "is finished" in out and not err
+    status, out, err = run("train", f"--out={trained[0]}", "--units=9", "--batch_size=auto")
+    assert status == 0 and "is finished" in out
+    told = f"{trained[0]} was trained with other settings: units 8 then, 9 now."
+    assert err == f"warning: {told} Another --out trains with these\n"
+    assert run("train", f"--config={trained[0]}/config.yaml", f"--out={trained[0]}")[2] == ""
     assert (trained[0] / "metrics.json").stat().st_mtime_ns == before
 
 
@@ -176,6 +181,9 @@ def test_predict_keeps_the_order_of_its_inputs(run, trained, monkeypatch):
     assert not err  # no progress bar in a pipe
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(file).read_bytes())))
     _, piped, _ = run("predict", model, "--json", "--input=-")
+    marked = io.BytesIO(b"\xef\xbb\xbf" + Path(file).read_bytes())  # as Windows writes files
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(marked))
+    assert run("predict", model, "--json", "--input=-")[1] == piped
     answers = [[json.loads(line) for line in out.splitlines()] for out in (given, read, piped)]
     for answer in answers:
         assert len(answer) == 150 and set(answer[0]) == {"label", "probabilities"}
@@ -254,6 +262,12 @@ def test_bad_data_is_named_and_leaves_nothing_behind(run, mistake):
     assert not Path("runs").exists() and not list(Path("saved_models").glob("*/*"))
 
 
+def test_texts_of_which_no_token_is_known_are_refused(run, reviews):
+    status, _, err = run("train", f"--data={reviews}", "--min_count=1000", *SMALL)
+    assert status == 2 and err.startswith("error: no token of the training texts is known.")
+    assert not Path("runs").exists()
+
+
 def test_a_label_that_only_test_has_is_refused(run):
     data = write("train.csv", table(rows()))
     test = write("test.csv", table(["a fair film,neutral"]))
@@ -290,6 +304,69 @@ def test_disk_full_while_exporting(run, trained, monkeypatch, function, error):
     assert f"export --run {trained[0]}" in err
     assert list(Path("versions").iterdir()) == []
     assert (trained[0] / "metrics.json").exists()
+
+
+def cut_in_half(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "told"),
+    [
+        ("metrics.json", cut_in_half, "metrics.json is damaged: JSONDecodeError: "),
+        ("state/vocabulary.txt", cut_in_half, "best.weights.h5 is damaged: ValueError: "),
+        ("state/labels.txt", Path.unlink, "state is damaged: FileNotFoundError: "),
+        ("state/length_counts.txt", empty, "state is damaged: ValueError: "),
+        ("checkpoints/best.weights.h5", cut_in_half, "best.weights.h5 is damaged: OSError: "),
+    ],
+)
+def test_a_run_that_is_damaged_is_not_exported(run, trained, name, damage, told):
+    shutil.copytree(trained[0], "run")
+    damage(Path("run", name))
+    status, out, err = run("export", "--run=run", "--export=versions")
+    assert (status, out) == (2, "") and err.startswith("error: run/") and told in err
+    assert len(err.splitlines()) == 1 and not Path("versions").exists()
+
+
+def test_a_checkpoint_that_is_damaged_is_named(run, trained, reviews):
+    shutil.copytree(trained[0], "run")
+    for name in ("metrics.json", "exported"):
+        Path("run", name).unlink()
+    cut_in_half(Path("run/checkpoints/last.npz"))
+    status, out, err = run("train", "--config=run/config.yaml", "--out=run")
+    assert (status, out) == (2, "")
+    told = "error: run/checkpoints/last.npz is damaged: BadZipFile: File is not a zip file"
+    assert err.splitlines()[-1] == told
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("saved_model.pb", empty),
+        ("variables/variables.data-00000-of-00001", cut_in_half),
+        ("variables/variables.index", Path.unlink),
+        ("assets/labels.txt", empty),
+    ],
+)
+def test_an_export_that_is_damaged_does_not_answer(run, trained, name, damage):
+    shutil.copytree(trained[1], "model")
+    damage(Path("model", name))
+    for command in (["predict", "--model=model", "hi"], ["evaluate", "--model=model"]):
+        status, out, err = run(*command)
+        assert (status, out) == (2, "") and err.startswith("error: model is damaged: ")
+        assert len(err.splitlines()) == 1 and len(err) < 300
+
+
+def test_an_export_with_settings_of_another_does_not_answer(run, trained):
+    shutil.copytree(trained[1], "model")
+    config = Path("model/config.yaml")
+    config.write_text(config.read_text().replace("units: 8", "units: 9"))
+    status, _, err = run("evaluate", "--model=model")
+    assert status == 2 and err.startswith("error: model is damaged: ValueError: ")
 
 
 def test_an_export_that_answers_differently_is_not_put_into_place(run, trained, monkeypatch):
@@ -354,7 +431,7 @@ def test_a_kept_configuration_that_is_damaged(tmp_path, line):
         (["train", "--epochs=many"], "--epochs takes a whole number >0. Received: 'many'"),
         (["train", "--dropout=1.5"], "--dropout takes a number"),
         (["train", "--unit=3"], "unrecognized arguments: --unit=3"),
-        (["train", "--config=none.yaml"], "none.yaml"),
+        (["train", "--config=none.yaml"], "error: --config: File does not exist: "),
         (["train", "--splits=1/2"], "80/10/10"),
         (["train", f"--seed={'9' * 5_000}"], "Exceeds the limit (4300 digits)"),
         (["train", "--weight_average=1"], "--weight_average takes a number"),
@@ -386,6 +463,13 @@ def test_a_line_of_input_that_is_not_text(run, trained):
     file = write("texts.txt", b"fine\nnot \xff fine\n")
     status, _, err = run("predict", f"--model={trained[1]}", f"--input={file}")
     assert status == 2 and err == "error: texts.txt:2: not UTF-8 text (byte 0xff)\n"
+
+
+def test_an_answer_that_standard_output_cannot_show(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "latin-1"))
+    cli._print("café")
+    with pytest.raises(UserError, match="standard output is latin-1, which has no '茶': set"):
+        cli._print("café 茶")
 
 
 def test_a_mistake_in_a_process_of_its_own(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from rnnapps.data.text import as_lines, lines_of
+from rnnapps.data.text import as_lines, lines_of, lookup_tables
 
 
 class Labels(tf.Module):
@@ -25,17 +25,7 @@ class Labels(tf.Module):
     def __init__(self, names: Iterable[str], file: Path | None = None):
         super().__init__()
         self.names = tuple(names)
-        if file is None:
-            ids = tf.range(len(self.names), dtype=tf.int64)
-            to_id = tf.lookup.KeyValueTensorInitializer(tf.constant(self.names), ids)
-            to_name = tf.lookup.KeyValueTensorInitializer(ids, tf.constant(self.names))
-        else:
-            line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
-            read = tf.lookup.TextFileInitializer
-            to_id = read(str(file), tf.string, line, tf.int64, number)
-            to_name = read(str(file), tf.int64, number, tf.string, line)
-        self._to_id = tf.lookup.StaticHashTable(to_id, default_value=-1)
-        self._to_name = tf.lookup.StaticHashTable(to_name, default_value="")
+        self._to_id, self._to_name = lookup_tables(self.names, file, (-1, ""))
 
     @classmethod
     def load(cls, file: Path) -> "Labels":

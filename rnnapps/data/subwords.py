@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from rnnapps.data.segmentation import BLANK, Segmentation, characters, normalise
-from rnnapps.data.text import as_lines, count_tokens, lines_of
+from rnnapps.data.text import as_lines, count_tokens, lines_of, lookup_tables
 
 _BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 # What an unknown character costs more than the least likely piece, as in the library.
@@ -69,17 +69,8 @@ class Subwords(Segmentation):
         self._unknown_score = self._scores.min(where=self._scores > -np.inf, initial=0.0)
         self._unknown_score -= np.float32(_UNKNOWN_PENALTY)
         self._longest = max(map(len, pieces), default=1)
-        if file is None:
-            ids = tf.range(len(self._tokens), dtype=tf.int64)
-            to_id = tf.lookup.KeyValueTensorInitializer(tf.constant(self._tokens), ids)
-            to_token = tf.lookup.KeyValueTensorInitializer(ids, tf.constant(self._tokens))
-        else:
-            number = tf.lookup.TextFileIndex.LINE_NUMBER
-            read = tf.lookup.TextFileInitializer
-            to_id = read(str(file), tf.string, 0, tf.int64, number, delimiter="\t")
-            to_token = read(str(file), tf.int64, number, tf.string, 0, delimiter="\t")
-        self._to_id = tf.lookup.StaticHashTable(to_id, self.UNKNOWN)
-        self._to_token = tf.lookup.StaticHashTable(to_token, self.SPECIAL[self.UNKNOWN])
+        otherwise = self.UNKNOWN, self.SPECIAL[self.UNKNOWN]
+        self._to_id, self._to_token = lookup_tables(self._tokens, file, otherwise, column=0)
 
     @classmethod
     def learn(cls, texts, size, min_count=1, lowercase=False, most_texts=1_000_000):

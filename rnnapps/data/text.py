@@ -5,7 +5,7 @@ else to read raw strings. Tensors may have any shape; ragged results gain one di
 """
 
 import collections
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -166,17 +166,7 @@ class Vocabulary(tf.Module):
     def __init__(self, tokens: Iterable[str], file: Path | None = None):
         super().__init__()
         self.tokens = (self.PADDING, self.UNKNOWN, *tokens)
-        ids = tf.range(len(self.tokens), dtype=tf.int64)
-        if file is None:
-            to_id = tf.lookup.KeyValueTensorInitializer(tf.constant(self.tokens), ids)
-            to_token = tf.lookup.KeyValueTensorInitializer(ids, tf.constant(self.tokens))
-        else:
-            line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
-            read = tf.lookup.TextFileInitializer
-            to_id = read(str(file), tf.string, line, tf.int64, number)
-            to_token = read(str(file), tf.int64, number, tf.string, line)
-        self.table = tf.lookup.StaticHashTable(to_id, default_value=1)
-        self._to_token = tf.lookup.StaticHashTable(to_token, default_value=self.UNKNOWN)
+        self.table, self._to_token = lookup_tables(self.tokens, file, (1, self.UNKNOWN))
 
     @classmethod
     def learn(cls, counts: Mapping[str, int], size: int, min_count: int = 1) -> "Vocabulary":
@@ -216,6 +206,38 @@ class Vocabulary(tf.Module):
     def tokens_of(self, ids: tf.Tensor) -> tf.Tensor:
         """Looks up the string tokens of integer ids, in their shape."""
         return self._to_token.lookup(tf.cast(ids, tf.int64))
+
+
+def lookup_tables(
+    strings: Sequence[str],
+    file: Path | None,
+    otherwise: tuple[int, str],
+    column: int = tf.lookup.TextFileIndex.WHOLE_LINE,
+) -> tuple[tf.lookup.StaticHashTable, tf.lookup.StaticHashTable]:
+    """Makes the tables from strings to their ids, which count from 0, and back.
+
+    Args:
+        strings: the strings in the order of their ids.
+        file: the file that holds them, one a line, for the tables to read; None for none.
+        otherwise: the id of any other string, and the string of any other id.
+        column: which column of the file holds them, where tabs part it. Default: the whole line.
+
+    Returns:
+        The table of int64 ids by string, and that of strings by id.
+    """
+    if file is None:
+        ids, given = tf.range(len(strings), dtype=tf.int64), tf.constant(strings)
+        to_id = tf.lookup.KeyValueTensorInitializer(given, ids)
+        to_string = tf.lookup.KeyValueTensorInitializer(ids, given)
+    else:
+        number, read = tf.lookup.TextFileIndex.LINE_NUMBER, tf.lookup.TextFileInitializer
+        to_id = read(str(file), tf.string, column, tf.int64, number)
+        to_string = read(str(file), tf.int64, number, tf.string, column)
+    no_id, no_string = otherwise
+    return (
+        tf.lookup.StaticHashTable(to_id, no_id),
+        tf.lookup.StaticHashTable(to_string, no_string),
+    )
 
 
 def count_tokens(

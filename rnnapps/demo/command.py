@@ -37,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     log.setLevel(logging.INFO)
     log.propagate = False  # absl, which TensorFlow brings, would print each message again
     try:
+        if not 0 <= flags.port < 2**16:
+            raise UserError(f"--port takes a number from 0 to 65,535. Received: {flags.port}")
         models = find(Path(flags.models))
         if importlib.util.find_spec("gradio") is None:
             raise UserError("the page needs Gradio: python -m pip install '.[demo]'")

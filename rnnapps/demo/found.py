@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from rnnapps.errors import UserError
+from rnnapps.folders import reading
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +37,14 @@ class Found:
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """The settings that it was trained with."""
-        return yaml.safe_load(self._read("config.yaml"))
+        with reading(self.version / "config.yaml"):
+            return yaml.safe_load(self._read("config.yaml"))
 
     @functools.cached_property
     def metrics(self) -> dict[str, Any]:
         """What it was measured to do."""
-        return json.loads(self._read("metrics.json"))
+        with reading(self.version / "metrics.json"):
+            return json.loads(self._read("metrics.json"))
 
     @property
     def card(self) -> str:
@@ -64,10 +67,8 @@ class Found:
 
     def _read(self, name: str) -> str:
         file = self.version / name
-        try:
+        with reading(file):
             return file.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{self.version} is damaged: {name}: {error.strerror}") from error
 
 
 def find(directory: Path) -> list[Found]:
@@ -95,7 +96,9 @@ def find(directory: Path) -> list[Found]:
 
 def _task_of(version: Path) -> str:
     """Reads the heading of a model card, whatever the model's folder is called."""
-    card = (version / "MODEL_CARD.md").read_text(encoding="utf-8")
+    file = version / "MODEL_CARD.md"
+    with reading(file):
+        card = file.read_text(encoding="utf-8")
     return card.partition("\n")[0].removeprefix("# ").strip()
 
 

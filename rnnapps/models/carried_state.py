@@ -72,13 +72,16 @@ class CarriedState(keras.Model):
             hidden, states = self._read(tokens, states, training)
             self._carry(states)
             return hidden
-        first, states = self._read(tokens[:, : self.stride], states, training)
+        share = self.stride / ops.shape(tokens)[1]
+        first, states = self._read(tokens[:, : self.stride], states, training, share)
         self._carry(states)
-        rest, _ = self._read(tokens[:, self.stride :], states, training)
+        rest, _ = self._read(tokens[:, self.stride :], states, training, 1 - share)
         return ops.concatenate([first, rest], axis=1)  # [batch, time, features]
 
-    def _read(self, tokens, states, training):
-        return self.model.decoder.hidden(tokens, states, padded=False, training=training)
+    def _read(self, tokens, states, training, share=1.0):
+        return self.model.decoder.hidden(
+            tokens, states, padded=False, training=training, share=share
+        )
 
     def _carry(self, states):
         for kept, state in zip(self.states, states, strict=True):

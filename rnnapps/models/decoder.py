@@ -157,7 +157,16 @@ class Decoder(keras.layers.Layer):
         hidden, states = self.hidden(ids, initial_state, reset, memory, padded, training)
         return self.logits(hidden), states
 
-    def hidden(self, ids, initial_state=None, reset=None, memory=None, padded=True, training=None):
+    def hidden(
+        self,
+        ids,
+        initial_state=None,
+        reset=None,
+        memory=None,
+        padded=True,
+        training=None,
+        share=1.0,
+    ):
         """Reads the ids, and stops before the softmax; `logits` and `nats` go on.
 
         Args:
@@ -167,6 +176,8 @@ class Decoder(keras.layers.Layer):
             memory: As for the call.
             padded: As for the call.
             training: As for the call.
+            share: Of a text that is read in parts, the share of its steps that these are: what
+                the penalties on outputs count. Default: 1.
 
         Returns:
             Float tensor, `[batch, time, output_size]`, and the list of final states.
@@ -174,7 +185,7 @@ class Decoder(keras.layers.Layer):
         outputs, weights, states = self.read(ids, initial_state, reset, memory, padded, training)
         dropped = self.dropout_layer(outputs, training=training)
         if training:
-            self._regularize(outputs, dropped)
+            self._regularize(outputs, dropped, share)
             if self.doubly_stochastic:
                 tokens = self.encoder.compute_mask(ids) if padded else ops.ones_like(ids)
                 self._look_at_all(weights, memory.mask, tokens)
@@ -335,16 +346,16 @@ class Decoder(keras.layers.Layer):
         hidden, words = ops.cast(hidden, "float32"), ops.cast(words, "float32")
         return softmax_nats(hidden, words, bias, targets, label_smoothing)
 
-    def _regularize(self, outputs, dropped):
+    def _regularize(self, outputs, dropped, share):
         """Adds the penalties; padded outputs are zero and count little, as in the original."""
         if self.activation_regularization:
             mean = ops.mean(ops.square(ops.cast(dropped, "float32")))
-            self.add_loss(self.activation_regularization * mean)
+            self.add_loss(self.activation_regularization * share * mean)
         if self.temporal_regularization:
             change = ops.square(ops.cast(outputs[:, 1:] - outputs[:, :-1], "float32"))
             size = ops.maximum(ops.size(change), 1)  # there is none in a single step
             mean = ops.sum(change) / ops.cast(size, "float32")
-            self.add_loss(self.temporal_regularization * mean)
+            self.add_loss(self.temporal_regularization * share * mean)
 
     def _look_at_all(self, weights, valid, tokens):
         """Adds the penalty on a memory's steps, `[batch, source]`, that the tokens overlook."""

@@ -19,7 +19,7 @@ from rnnapps.tasks import search
 from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
-from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -148,6 +148,11 @@ class CaptioningConfig(TrainingConfig, CaptioningData):
     learning_rate: PositiveFloat | Auto = "auto"
     """The step size at the start; `auto`: 0.0015 for the sample, otherwise 0.001."""
 
+    def __post_init__(self):
+        for name in ("input_feeding", "doubly_stochastic"):
+            if self.attention == "none" and getattr(self, name):
+                raise UserError(f"{name} needs an attention. Received: attention=none")
+
 
 @dataclasses.dataclass(frozen=True)
 class CaptioningPredict:
@@ -184,7 +189,6 @@ class Captioning(Task):
     _backbone: "keras.Model"
     _restored_fingerprint: str | None = None
     _learnt: "np.ndarray"
-    _compiled: "tuple[keras.Model, Any, Any, Any] | None" = None
 
     def reading(self) -> dict[str, Any]:
         config = self.config
@@ -253,6 +257,11 @@ class Captioning(Task):
             )
         except ValueError as error:  # no room for the characters
             raise UserError(f"{error}: raise vocabulary_size") from error
+        if len(self.tokens) <= 3:
+            raise UserError(
+                "no token of the training captions is known. Received: "
+                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+            )
         lengths, learnt = collections.Counter(), []
         for batch in texts:
             learnt.append(captioning_metrics.fingerprints(map(bytes.decode, batch.numpy())))
@@ -261,6 +270,11 @@ class Captioning(Task):
         max_length = config.max_length
         long = sum(count for length, count in lengths.items() if length > max_length)
         kept = {length: count for length, count in lengths.items() if length <= max_length}
+        if not kept:
+            raise UserError(
+                "all training captions are longer than max_length. "
+                f"Received: {long:,} captions, max_length={max_length}"
+            )
         self.config = config
         self.plan = batching.Plan.of(kept, **self.plan_sizes())
         self._learnt = np.unique(np.concatenate(learnt))
@@ -403,7 +417,8 @@ class Captioning(Task):
     def _features_by(self, backbone: "keras.Model") -> "feature_cache.FeatureCache":
         """Opens what is kept of the features that a network finds."""
         size = self.config.image_size
-        how = {"image_size": size, "resizing": self.config.resizing}
+        resizing = self.config.resizing
+        how = {"image_size": size, "resizing": resizing, "decoding": images.version()}
         return feature_cache.FeatureCache(
             Path(self.config.features),
             feature_cache.fingerprint(backbone, **how),
@@ -501,27 +516,26 @@ class Captioning(Task):
             outcomes=(shown[:_SHOWN], written[:_SHOWN], references[:_SHOWN]),
         )
 
+    @once_a_model
     def _functions(self, model: "keras.Model"):
-        """Returns kept features, and what scores and describes batches; once for each model."""
-        if self._compiled is None or self._compiled[0] is not model:
-            ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
-            size = self.config.image_size
-            features, seen = None, tf.TensorSpec([None, size, size, 3], tf.uint8)
-            if self._is_frozen:
-                features = self._features_by(model.encoder.backbone)
-                seen = tf.TensorSpec([None, *features.shape], tf.float32)
+        """Returns kept features, and the functions that score and describe batches."""
+        ids, number = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([], tf.int32)
+        size = self.config.image_size
+        features, seen = None, tf.TensorSpec([None, size, size, 3], tf.uint8)
+        if self._is_frozen:
+            features = self._features_by(model.encoder.backbone)
+            seen = tf.TensorSpec([None, *features.shape], tf.float32)
 
-            # One graph for all shapes, each of which is compiled.
-            @tf.function(input_signature=[seen, ids, ids], jit_compile=True, autograph=False)
-            def score(source, target, following):
-                return model.log_probabilities(source, target, following)
+        # One graph for all shapes, each of which is compiled.
+        @tf.function(input_signature=[seen, ids, ids], jit_compile=True, autograph=False)
+        def score(source, target, following):
+            return model.log_probabilities(source, target, following)
 
-            @tf.function(input_signature=[seen, number, number], autograph=False)
-            def describe(source, beam, nbest):
-                return self._describe(model, source, beam, nbest)
+        @tf.function(input_signature=[seen, number, number], autograph=False)
+        def describe(source, beam, nbest):
+            return self._describe(model, source, beam, nbest)
 
-            self._compiled = model, features, score, describe
-        return self._compiled[1:]
+        return features, score, describe
 
     def _describe(self, model, source, beam, nbest):
         """Writes the best captions.

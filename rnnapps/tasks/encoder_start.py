@@ -7,6 +7,7 @@ from pathlib import Path
 from etils import epy
 
 from rnnapps.errors import UserError
+from rnnapps.folders import reading
 from rnnapps.tasks.config import read_config
 from rnnapps.tasks.language_model import LanguageModel, LanguageModelConfig
 
@@ -55,7 +56,7 @@ def read_start(run: str, tokens: str, sizes: dict[str, object]) -> EncoderStart:
         The language model's tokens and weights.
 
     Raises:
-        UserError: There is no such run, or its model is of another kind or size.
+        UserError: There is no such run, it is damaged, or its model is of another kind or size.
     """
     folder = Path(run)
     config, weights = folder / "config.yaml", folder / "checkpoints" / "best.weights.h5"
@@ -71,9 +72,10 @@ def read_start(run: str, tokens: str, sizes: dict[str, object]) -> EncoderStart:
             if there[name] != wanted[name]
         )
         raise UserError(f"the encoder is to be as that of the language model in {run}: {told}")
-    task.restore(folder / "state")
-    model = task.build()
-    model.load_weights(weights)
+    with reading(folder):
+        task.restore(folder / "state")
+        model = task.build()
+        model.load_weights(weights)
     encoder = model.decoder.encoder
     return EncoderStart(
         task.vocabulary,

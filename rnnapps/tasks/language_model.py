@@ -22,7 +22,7 @@ from jsonargparse.typing import (
 
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import Auto, DataConfig, Factor, Share, TrainingConfig, settled
-from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -113,6 +113,18 @@ class LanguageModelConfig(TrainingConfig, LanguageModelData):
     sample_temperature: NonNegativeFloat = 0.7
     """What the scores are divided by where a run writes samples; 0 for the likeliest token."""
 
+    def __post_init__(self):
+        if self.dynamic_rate and not self.is_stream:
+            raise UserError(
+                "a model learns on from a stream only. "
+                f"Received: dynamic_rate={self.dynamic_rate}, context=lines"
+            )
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether all of the text comes before a token; by default it does but in the sample."""
+        return self.data != "sample" if self.context == "auto" else self.context == "stream"
+
 
 @dataclasses.dataclass(frozen=True)
 class LanguageModelPredict:
@@ -150,7 +162,6 @@ class LanguageModel(Task):
     PredictOptions = LanguageModelPredict
     config: LanguageModelConfig
     vocabulary: "text.Vocabulary"
-    _scorer: "tuple[keras.Model, Any] | None" = None
     _answered = 0
 
     def load(self, **options: Any) -> Splits:
@@ -243,6 +254,12 @@ class LanguageModel(Task):
         lengths = self._tokens(batch["text"]).row_lengths()  # [batch]
         return int(tf.math.count_nonzero(lengths + 1 > self.config.max_length))
 
+    def count_cut_inputs(self, inputs: Sequence[str], options: LanguageModelPredict) -> int:
+        lengths = self._tokens(tf.constant(inputs, tf.string)).row_lengths()  # [batch]
+        if options.score and not self._is_stream:
+            lengths += 1  # with the end, which is scored, too
+        return int(tf.math.count_nonzero(lengths > self.config.max_length))
+
     def build(self) -> "keras.Model":
         config = self.config
         layers = models.SequenceEncoder(
@@ -298,6 +315,8 @@ class LanguageModel(Task):
         characters = sum(self._count_characters(batch) for batch in examples.batch(1024))
         if not np.isfinite(nats).all():
             raise UserError("the model's answers are not numbers any more: lower learning_rate")
+        if not characters:
+            raise UserError("there is no word to score. Received: blank lines only")
         mean = float(np.mean(nats, dtype=float))
         return Evaluation(
             metrics={
@@ -336,7 +355,7 @@ class LanguageModel(Task):
             are scored after reading the 1,000 before them, and what was before those is forgotten.
 
         Raises:
-            UserError: There is no token; or `dynamic_rate` is for a stream only.
+            UserError: There is no token.
         """
         if self._is_stream:
             kept = self._stream(examples)
@@ -344,11 +363,6 @@ class LanguageModel(Task):
                 raise UserError("there is no token to score. Received: blank lines only")
             rate = self.config.dynamic_rate
             return self._learning_nats(model, kept, rate) if rate else self._nats(model, kept)
-        if self.config.dynamic_rate:
-            raise UserError(
-                "a model learns on from a stream only. "
-                f"Received: dynamic_rate={self.config.dynamic_rate}, context=lines"
-            )
         score = self._score_function(model)
         found: dict[int, np.ndarray] = {}
         numbered = self.encoded(examples).enumerate().map(lambda n, e: (e[0], (e[1], n)))
@@ -415,20 +429,19 @@ class LanguageModel(Task):
         model.set_weights(before)
         return np.concatenate(nats)
 
+    @once_a_model
     def _score_function(self, model: "keras.Model"):
-        """Returns the compiled function that scores batches, the same for the same model."""
-        if self._scorer is None or self._scorer[0] is not model:
-            ids = tf.TensorSpec([None, None], tf.int32)
-            states = [tf.TensorSpec([None, size]) for size in model.decoder.state_sizes]
+        """Returns the compiled function that scores batches."""
+        ids = tf.TensorSpec([None, None], tf.int32)
+        states = [tf.TensorSpec([None, size]) for size in model.decoder.state_sizes]
 
-            # One graph for all shapes, each of which is compiled.
-            @tf.function(input_signature=[ids, ids, states], jit_compile=True, autograph=False)
-            def score(ids, targets, states):
-                scores, after = model.log_probabilities(ids, targets, states)
-                return -scores, after
+        # One graph for all shapes, each of which is compiled.
+        @tf.function(input_signature=[ids, ids, states], jit_compile=True, autograph=False)
+        def score(ids, targets, states):
+            scores, after = model.log_probabilities(ids, targets, states)
+            return -scores, after
 
-            self._scorer = model, score
-        return self._scorer[1]
+        return score
 
     def _no_states(self, model: "keras.Model", rows: int) -> "list[tf.Tensor]":
         return [tf.zeros([rows, size]) for size in model.decoder.state_sizes]
@@ -577,8 +590,7 @@ class LanguageModel(Task):
 
     @property
     def _is_stream(self) -> bool:
-        context = self.config.context
-        return self.config.data != "sample" if context == "auto" else context == "stream"
+        return self.config.is_stream
 
     @property
     def _end_is_no_token(self) -> bool:

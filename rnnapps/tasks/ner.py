@@ -15,7 +15,7 @@ from jsonargparse.typing import NonNegativeInt, PositiveInt
 
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled
-from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, NoOptions, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -148,7 +148,8 @@ class Ner(Task):
             raise UserError(f"all splits must have tags of the same kind. Received: {told}")
         for name, is_plain in plain.items():
             bilou = [tag for tag in counts.get(name, ()) if tag[:2] in ("B-", "I-", "L-", "U-")]
-            if is_plain and name in counts and 2 * len(bilou) > len(counts[name]):
+            is_bilou = any(tag[0] in "LU" for tag in bilou)
+            if is_plain and is_bilou and 2 * len(bilou) > len(counts[name]):
                 raise UserError(
                     f"the tags of the {name} split look like BILOU, which is not read: write E- "
                     f"for L- and S- for U-. Received: {', '.join(sorted(bilou)[:5])}"
@@ -339,11 +340,7 @@ class Ner(Task):
 
     def evaluate(self, model: "keras.Model", examples: "tf.data.Dataset") -> Evaluation:
         """Decodes every sentence; what lies beyond the longest that is read counts as `O`."""
-        specs = [
-            tf.TensorSpec([None, None, len(self.tags)]),  # emissions
-            tf.TensorSpec([None, None], tf.bool),  # mask
-        ]
-        decode = tf.function(lambda *given: model.crf.decode(*given)[0], specs)
+        decode = self._decode_function(model)
         outside = tag_set.TagSet(self.tags.labels.names, "none" if self._is_plain else "iob2")
         kept = examples.map(
             lambda example: (self.encode(example)[0], (example["tokens"], example["tags"])),
@@ -364,6 +361,15 @@ class Ner(Task):
                 true.append(tags[row].decode().split("\n"))
                 predicted.append(found + ["O"] * (len(sentence) - len(found)))
         return self._measured(sentences, true, predicted)
+
+    @once_a_model
+    def _decode_function(self, model: "keras.Model"):
+        """Returns the function that finds the best tags of batches."""
+        specs = [
+            tf.TensorSpec([None, None, len(self.tags)]),  # emissions
+            tf.TensorSpec([None, None], tf.bool),  # mask
+        ]
+        return tf.function(lambda *given: model.crf.decode(*given)[0], specs)
 
     def _measured(self, sentences, true, predicted) -> Evaluation:
         if self._is_plain:

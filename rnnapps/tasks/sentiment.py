@@ -152,6 +152,11 @@ class Sentiment(Task):
             self.vocabulary = self._start.vocabulary
         else:
             self.vocabulary = text.Vocabulary.learn(known, config.vocabulary_size, config.min_count)
+        if len(self.vocabulary) == 2:
+            raise UserError(
+                "no token of the training texts is known. Received: "
+                f"vocabulary_size={config.vocabulary_size}, min_count={config.min_count}"
+            )
         max_length = config.max_length
         if max_length == "auto":
             max_length = min(max(*lengths, _SHORTEST_LIMIT), _LONGEST_LIMIT)

@@ -1,6 +1,7 @@
 """The protocol between a task and everything that is generic over tasks."""
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,24 @@ with epy.lazy_imports():
 log = logging.getLogger("rnnapps")
 
 Splits = dict[str, "tf.data.Dataset"]
+
+
+def once_a_model(make: "Callable[[Any, keras.Model], Any]") -> "Callable[[Any, keras.Model], Any]":
+    """Lets a task's method keep what it makes of a model, as long as it gets the same one.
+
+    What is traced for a model is thus traced once, not in each epoch.
+    """
+    name = f"_kept{make.__name__}"
+
+    @functools.wraps(make)
+    def kept(task: "Task", model: "keras.Model") -> Any:
+        before, made = getattr(task, name, (None, None))
+        if before is not model:
+            made = make(task, model)
+            setattr(task, name, (model, made))
+        return made
+
+    return kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,12 +205,16 @@ class Task:
         """Counts the raw examples of a batch of which the model reads only the beginning."""
         return 0
 
+    def count_cut_inputs(self, inputs: Sequence[Any], options: Any) -> int:
+        """Counts those of `predict`'s inputs of which the model reads only a part."""
+        return self.count_cut(self.as_examples(inputs))
+
     def measured(self, split: str, examples: "tf.data.Dataset") -> "tf.data.Dataset":
         """Returns the raw examples of a split on which a finished run is measured; all of them."""
         return examples
 
     def warn_of_cuts(self, cut: int, total: int, name: str) -> None:
-        """Logs that of so many examples, called `name`, only the beginning is read."""
+        """Logs that of so many examples, called `name`, only a part is read."""
         if cut:
             log.warning(
                 "%s of %s %s are longer than the model reads (max_length %d): the rest of each is "

@@ -17,7 +17,7 @@ from rnnapps.tasks import search
 from rnnapps.tasks.config import Auto, DataConfig, Share, TrainingConfig, settled, with_defaults_of
 from rnnapps.tasks.drawn_attention import DrawnAttention
 from rnnapps.tasks.search import SearchConfig
-from rnnapps.tasks.task import Evaluation, Objective, Splits, Task
+from rnnapps.tasks.task import Evaluation, Objective, Splits, Task, once_a_model
 
 with epy.lazy_imports():
     import keras
@@ -122,6 +122,15 @@ class TranslationConfig(TrainingConfig, TranslationData):
     learning_rate: PositiveFloat = 2e-3
     """The step size at the start."""
 
+    def __post_init__(self):
+        if self.attention == "none" and self.input_feeding:
+            raise UserError("input_feeding needs an attention. Received: attention=none")
+        if self.attention == "dot" and self.bidirectional:
+            raise UserError(
+                "attention=dot needs an encoder that reads one way, whose outputs are as wide as "
+                "the decoder's. Received: bidirectional=True"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class TranslationPredict:
@@ -157,7 +166,6 @@ class Translation(Task):
     source: "segmentation.Segmentation"
     target: "segmentation.Segmentation"
     _monitor = "bleu"
-    _compiled: "tuple[keras.Model, Any, Any] | None" = None
 
     def reading(self) -> dict[str, Any]:
         config = self.config
@@ -439,23 +447,22 @@ class Translation(Task):
                 written[number] = text.decode()
         return written
 
+    @once_a_model
     def _functions(self, model: "keras.Model"):
-        """Returns the functions that score and translate batches, the same for the same model."""
-        if self._compiled is None or self._compiled[0] is not model:
-            ids, text = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
-            number = tf.TensorSpec([], tf.int32)
+        """Returns the functions that score and translate batches."""
+        ids, text = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.string)
+        number = tf.TensorSpec([], tf.int32)
 
-            # One graph for all shapes, each of which is compiled.
-            @tf.function(input_signature=[ids] * 3, jit_compile=True, autograph=False)
-            def score(source, target, following):
-                return model.log_probabilities(source, target, following)
+        # One graph for all shapes, each of which is compiled.
+        @tf.function(input_signature=[ids] * 3, jit_compile=True, autograph=False)
+        def score(source, target, following):
+            return model.log_probabilities(source, target, following)
 
-            @tf.function(input_signature=[text, number, number], autograph=False)
-            def translate(text, beam, nbest):
-                return self._translate(model, text, self._read(model, text), beam, nbest)
+        @tf.function(input_signature=[text, number, number], autograph=False)
+        def translate(text, beam, nbest):
+            return self._translate(model, text, self._read(model, text), beam, nbest)
 
-            self._compiled = model, score, translate
-        return self._compiled[1:]
+        return score, translate
 
     def _read(self, model, text):
         """Returns a text's ids, int32 `[batch, source]`, and what `encode` returns of them."""

@@ -50,6 +50,18 @@ def test_the_newest_version_of_each_folder_whatever_it_is_called(tmp_path):
         found["sentiment"].asset_lines("labels.txt")
 
 
+def test_an_export_that_is_damaged_is_named(tmp_path):
+    version = export(tmp_path / "sentiment" / "1", "sentiment", config="data: [")
+    (version / "metrics.json").write_text("{")
+    (found,) = find(tmp_path)
+    for read, name in ((lambda: found.config, "config.yaml"), (lambda: found.metrics, "metrics")):
+        with pytest.raises(UserError, match=f"{name}.* is damaged: "):
+            read()
+    (version / "MODEL_CARD.md").write_bytes(b"# sent\xff")
+    with pytest.raises(UserError, match=r"MODEL_CARD.md is damaged: UnicodeDecodeError: "):
+        find(tmp_path)
+
+
 def test_a_folder_without_models_is_one_line_and_status_2(tmp_path):
     done = subprocess.run(
         [sys.executable, PIPELINES / "demo.py", "--models", tmp_path],
@@ -59,6 +71,14 @@ def test_a_folder_without_models_is_one_line_and_status_2(tmp_path):
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith(f"error: {tmp_path} has no exported model")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("port", ["-1", "65536"])
+def test_a_port_that_there_is_not(tmp_path, capsys, port):
+    export(tmp_path / "sentiment" / "1", "sentiment")
+    assert command.main(["--models", str(tmp_path), f"--port={port}"]) == 2
+    told = f"error: --port takes a number from 0 to 65,535. Received: {port}\n"
+    assert capsys.readouterr().err == told
 
 
 def test_without_gradio_it_is_told_how_to_install_it(tmp_path, monkeypatch, capsys):

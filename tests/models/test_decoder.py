@@ -180,8 +180,8 @@ def test_it_reads_one_way():
 TEXT = np.random.default_rng(3).integers(1, 10, size=(2, 25)).astype("int32")
 
 
-def carried(stride=None):
-    inner = LanguageModel(decoder(num_layers=2))
+def carried(stride=None, **options):
+    inner = LanguageModel(decoder(num_layers=2, **options))
     model = CarriedState(inner, batch_size=2, stride=stride)
     model.build({"tokens": (2, None), "reset": (2,)})
     return model
@@ -197,6 +197,14 @@ def gradients(model, inputs, targets, weights, decoder):
         loss = tf.reduce_sum(nats * weights)
     variables = [variable.value for variable in model.trainable_variables]
     return [tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, variables)]
+
+
+def test_the_penalties_of_a_window_are_its_mean_where_windows_overlap():
+    for stride in (None, 3):
+        model = carried(stride, activation_regularization=1.0)
+        hidden = model(window(0, 8, reset=True), training=True)
+        penalty = float(sum(model.losses))
+        assert penalty == pytest.approx(np.mean(np.square(hidden)), rel=1e-5)
 
 
 def test_windows_carry_the_state_on():

@@ -162,6 +162,10 @@ def test_a_frozen_network_is_run_once_and_a_network_that_is_trained_on_is_not_ke
             assert kept.shape == (3, 8, 8, 16)
             computed = task._backbone(tf.cast(pixels, tf.float32))
             assert kept.numpy() == pytest.approx(computed.numpy(), rel=1e-3, abs=1e-3)
+            # Not by what an older decoder saw.
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr("rnnapps.data.images.version", lambda: "another")
+                assert len(task._features_by(task._backbone)) == 0
     assert list((tmp_path / "features").rglob("*.npy")) == files
 
 
@@ -379,6 +383,10 @@ def test_bad_data_ends_with_a_line_and_leaves_nothing(trained, tmp_path, capsys)
         (good, [f"--image_encoder={tmp_path}/no.keras"], "no.keras: no such file"),
         (good, ["--image_encoder=MobileNetV3Small"], "ImageNet weights of MobileNetV3Small cannot"),
         (good, [f"--test_images={tmp_path}/no.txt"], "no such file or folder"),
+        (good, ["--max_length=2"], "all training captions are longer than max_length"),
+        (good, ["--min_count=100"], "no token of the training captions is known"),
+        (good, ["--attention=none", "--input_feeding=true"], "input_feeding needs an attention"),
+        (good, ["--attention=none", "--doubly_stochastic=1"], "doubly_stochastic needs an"),
     ):
         status, error = run(names, *more)
         assert status == 2 and told in error, told

@@ -116,7 +116,6 @@ def test_pieces_and_windows_do_not_change_the_score(window, monkeypatch):
     for name, value in (("_PIECE", 300), ("_WARM_UP", 200), ("_READ_AT_ONCE", window)):
         monkeypatch.setattr(language_model, name, value)
     monkeypatch.setattr(language_model, "_PIECES_AT_ONCE", 3)
-    task._scorer = None
     in_pieces = task.token_nats(model, splits["train"])
     assert exact.size > 1000
     np.testing.assert_allclose(in_pieces, exact, atol=1e-4)
@@ -198,9 +197,8 @@ def test_dynamic_evaluation_learns_behind_what_it_scores_and_leaves_the_model_as
     assert (learning[window : 2 * window] != fixed[window : 2 * window]).all()
     assert learning.mean() < fixed.mean() - 0.05
     assert all((a == b).all() for a, b in zip(before, model.get_weights(), strict=True))
-    alone = adapted(dataclasses.replace(SMALL, dynamic_rate=0.5), lines())
     with pytest.raises(UserError, match="from a stream only. Received: dynamic_rate=0.5"):
-        alone.token_nats(model, splits["test"])
+        dataclasses.replace(SMALL, dynamic_rate=0.5)
 
 
 def test_three_models_are_mixed_token_by_token():
@@ -339,6 +337,15 @@ def test_bad_texts_are_one_plain_message(content, told, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
+def test_blank_lines_have_no_word_to_score(base):
+    splits = lines() if base is SMALL else text()
+    task = adapted(dataclasses.replace(base, level="word"), splits)
+    blank = tf.data.Dataset.from_tensor_slices({"text": ["", "\n", "\n"]})
+    with pytest.raises(UserError, match="no word to score. Received: blank lines only"):
+        task.evaluate(task.build(), blank)
+
+
 def test_a_line_that_is_cut_has_no_end(tmp_path):
     splits = lines([f"{'ab' * 9}{i}" for i in range(40)])
     task = adapted(dataclasses.replace(SMALL, max_length=5), splits)
@@ -350,6 +357,19 @@ def test_a_line_that_is_cut_has_no_end(tmp_path):
     assert measured["bits_per_character"] == pytest.approx(bits)
     served = task.signatures(model)["serving_default"](tf.constant(["ababab", "ab"]))
     assert served["tokens"].numpy().tolist() == [5, 3]
+
+
+@pytest.mark.parametrize("base", [SMALL, STREAM], ids=["lines", "stream"])
+def test_inputs_of_which_only_a_part_is_read_are_counted(base):
+    splits = lines() if base is SMALL else text()
+    task = adapted(dataclasses.replace(base, max_length=5), splits)
+    functions = task.signatures(task.build())
+    texts = ["a" * length for length in range(9)]
+    scored = functions["serving_default"](tf.constant(texts))["tokens"].numpy()
+    whole = np.arange(9) + (base is SMALL)  # the end of a line is scored, too
+    score, write = (task.PredictOptions(score=score) for score in (True, False))
+    assert task.count_cut_inputs(texts, score) == np.count_nonzero(scored < whole) > 2
+    assert task.count_cut_inputs(texts, write) == 3
 
 
 def test_special_tokens_in_the_data_are_words_that_nobody_knows():

@@ -198,6 +198,8 @@ def test_data_that_cannot_be_learnt_is_refused(adapted, tmp_path):
     )
     with pytest.raises(UserError, match="look like BILOU, .* Received: B-ORG, L-ORG, U-PER"):
         training.train(Ner(SMALL), tmp_path / "run", bilou)
+    # Tags of entities may be taken as they are.
+    Ner(SMALL).check(splits([[f"w{i}", "x"] for i in range(99)], [["B-ORG", "I-ORG"]] * 99, "none"))
     with pytest.raises(UserError, match="Received: test plain tags, training entities"):
         task.check({"test": plain["test"]})
     assert not (tmp_path / "run").exists()

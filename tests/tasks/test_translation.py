@@ -284,6 +284,19 @@ def test_one_pair_can_be_learnt(tmp_path):
     assert [text.decode() for text in texts[0].numpy()] == pair["target"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--attention=none", "--input_feeding=true"], "input_feeding needs an attention"),
+        (["--attention=dot"], "attention=dot needs an encoder that reads one way"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_before_data_is_read(flags, told, capsys):
+    assert cli.main(Translation, argv=["train", "--data=none.tsv", *flags]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"error: {told}") and len(err.splitlines()) == 1
+
+
 def test_both_counts_of_files_that_do_not_fit_are_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.en").write_text("one\ntwo\nthree\n")

@@ -100,11 +100,16 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
         UserError: The file is missing or damaged, or a line is longer than `LARGEST_ROW`.
     """
     with open_bytes(path) as handle:
-        lines = iter(functools.partial(handle.readline, LARGEST_ROW + 1), b"")
-        for number, line in enumerate(lines, 1):
-            if len(line) > LARGEST_ROW:
-                raise UserError(f"{path}:{number}: a line of more than {LARGEST_ROW:,} bytes")
-            yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        yield from numbered_lines(handle, path)
+
+
+def numbered_lines(handle: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    """Streams what `read_lines` does of a file that is open; `name` is what errors call it."""
+    lines = iter(functools.partial(handle.readline, LARGEST_ROW + 1), b"")
+    for number, line in enumerate(lines, 1):
+        if len(line) > LARGEST_ROW:
+            raise UserError(f"{name}:{number}: a line of more than {LARGEST_ROW:,} bytes")
+        yield number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
 
 
 def decode(raw: bytes) -> tuple[str, str | None]:
