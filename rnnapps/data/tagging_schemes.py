@@ -194,28 +194,6 @@ def convert(tags: Sequence[str], source: str, target: str) -> list[str]:
     return tags_of(spans(tags, source), len(tags), target)
 
 
-def validate(tags: Sequence[str], scheme: str) -> None:
-    """Checks that the tags of a sentence follow a scheme.
-
-    Args:
-        tags: one tag a token.
-        scheme: `"iob1"`, `"iob2"`, `"iobes"` or `"none"`, which all tags follow.
-
-    Raises:
-        MisplacedTag: as for `spans`.
-
-    Example:
-    >>> validate(["O", "I-PER"], "iob2")
-    Traceback (most recent call last):
-    ...
-    rnnapps.data.tagging_schemes.MisplacedTag: the tags are not iob2. Received: 'I-PER' \
-at position 1, which cannot follow 'O'
-    """
-    _check_scheme(scheme, SCHEMES)
-    if scheme != "none":
-        spans(tags, scheme)
-
-
 def detect(sentences: Iterable[Sequence[str]]) -> str:
     """Finds out which scheme the tags of a corpus follow.
 
@@ -230,7 +208,7 @@ def detect(sentences: Iterable[Sequence[str]]) -> str:
 
     Returns:
         `"none"`, `"iobes"`, `"iob1"` or `"iob2"`, which is also what a corpus of `O` alone has. The
-        sentences need not all follow it: `validate` tells.
+        sentences need not all follow it: `spans` tells.
 
     Raises:
         MixedSchemes: some entities begin as in IOB1 only, and others as in IOB2 only.
