@@ -5,6 +5,7 @@ python tests/test_saved_models.py          # records the answers anew, after a m
 
 import base64
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -116,6 +117,8 @@ def test_a_model_is_small_and_tells_what_it_is(name):
     card = (version / "MODEL_CARD.md").read_text(encoding="utf-8")
     for part in ("Data: `", "icence", "train --config", "Seed ", "| test |", "## Limits"):
         assert part in card
+    for table in re.findall(r"(?:^\|.*\n)+", card, re.MULTILINE):
+        assert len({row.count("|") for row in table.splitlines()}) == 1, table
     metrics = json.loads((version / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["test"]
 
