@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import server_requests
+
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "saved_models"
 ANSWERS = Path(__file__).with_name("saved_models.json")
@@ -121,6 +123,13 @@ def test_a_model_is_small_and_tells_what_it_is(name):
         assert len({row.count("|") for row in table.splitlines()}) == 1, table
     metrics = json.loads((version / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["test"]
+
+
+@pytest.mark.parametrize(
+    "name", ["sentiment", "ner", "language_model", "translation", "captioning"]
+)
+def test_a_server_of_them_answers_as_the_page_shows(name):
+    server_requests.check_answers(MODELS / name / "1", name)
 
 
 def test_all_models_are_recorded_and_listed():
