@@ -137,7 +137,13 @@ def test_all_models_are_recorded_and_listed():
     assert set(json.loads(ANSWERS.read_text(encoding="utf-8"))) == set(QUESTIONS)
     assert {folder.partition("/")[0] for folder in QUESTIONS} == set(LARGEST)
     for folder in QUESTIONS:
-        assert f'rnnapps.load("saved_models/{folder}")' in listed
+        (row,) = re.findall(rf'.*rnnapps.load\("saved_models/{folder}"\).*', listed)
+        metrics = json.loads((MODELS / folder / "metrics.json").read_text(encoding="utf-8"))
+        shown = re.findall(r"`(\w+)` ([\d.]+)", row)
+        assert shown
+        for name, value in shown:
+            digits = len(value.partition(".")[2])
+            assert f"{metrics['test'][name]:.{digits}f}" == value, (folder, name)
 
 
 def record() -> None:
