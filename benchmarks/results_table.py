@@ -13,6 +13,7 @@ from typing import Any
 import captioning
 import language_model
 import ner
+import real_data
 import sentiment
 import translation
 
@@ -202,7 +203,7 @@ WNUT17 = Data(
 
 def _with_vectors(data: Data) -> Data:
     def flags(runs: Path) -> list[str]:
-        return [*data.flags(runs), f"--vectors={ner.data_root() / VECTORS}"]
+        return [*data.flags(runs), f"--vectors={real_data.folder() / VECTORS}"]
 
     return Data((*data.files, VECTORS), flags)
 

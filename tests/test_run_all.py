@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import real_data  # noqa: E402
 import results_table  # noqa: E402
 import run_all  # noqa: E402
 import sentiment  # noqa: E402
@@ -171,6 +172,17 @@ def test_absent_data_and_other_processes_stop_nothing_else(table, tmp_path, capf
     monkeypatch.delenv("RNNAPPS_DATA")
     assert table("small") == 1
     assert "RNNAPPS_DATA" in capfd.readouterr().out
+
+
+def test_a_benchmark_says_that_its_data_is_not_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("RNNAPPS_DATA", str(tmp_path))
+    assert real_data.folder("ner") == tmp_path / "ner"
+    monkeypatch.setenv("RNNAPPS_DATA", "gone")
+    with pytest.raises(SystemExit, match="name the folder of the data.* Received: gone$"):
+        real_data.folder("ner")
+    monkeypatch.delenv("RNNAPPS_DATA")
+    with pytest.raises(SystemExit, match="Received: nothing$"):
+        real_data.folder()
 
 
 parser_of = functools.cache(cli._parser)
