@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags = parser.parse_args(argv)
 
     greetings.import_tensorflow()
+    # It gives advice where one model after another predicts.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     from rnnapps.experiments.experiment import run  # here, because it loads TensorFlow
 
     held = True
