@@ -25,6 +25,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import real_data
 import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "captioning.py"
@@ -125,7 +126,7 @@ def speed(flags: argparse.Namespace) -> None:
 def print_speed(version: Path) -> None:
     import tensorflow as tf
 
-    with zipfile.ZipFile(data_folder() / "flickr8k_160px_test.zip") as archive:
+    with zipfile.ZipFile(real_data.folder("captioning") / "flickr8k_160px_test.zip") as archive:
         images = [archive.read(name) for name in sorted(archive.namelist())[:SPEED_IMAGES]]
     serve = tf.saved_model.load(version).signatures["serving_default"]
     for size in (1, 16):
@@ -142,13 +143,9 @@ def print_speed(version: Path) -> None:
         )
 
 
-def data_folder() -> Path:
-    return Path(os.environ["RNNAPPS_DATA"]) / "captioning"
-
-
 def data_flags() -> list[str]:
     """The files of Flickr8k and the frozen network, as flags."""
-    folder = data_folder()
+    folder = real_data.folder("captioning")
     zips = ",".join(f"{folder}/flickr8k_160px_{part}.zip" for part in PARTS)
     lists = [f"--{part}_images={folder}/Flickr_8k.{part}Images.txt" for part in PARTS]
     return [

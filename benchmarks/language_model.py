@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import real_data
 import training_run
 from etils import epy
 
@@ -346,7 +347,7 @@ def data_flags(corpus: str) -> list[str]:
 
 def file(name: str) -> str:
     """A file of the real data."""
-    return str(Path(os.environ["RNNAPPS_DATA"]) / "lm" / f"{name}.txt.gz")
+    return str(real_data.folder("lm") / f"{name}.txt.gz")
 
 
 def read_sentences(name: str) -> list[list[str]]:

@@ -28,6 +28,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import real_data
 import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "ner.py"
@@ -265,13 +266,9 @@ def serve(export: Path, sentences: list) -> None:
     )
 
 
-def data_root() -> Path:
-    return Path(os.environ["RNNAPPS_DATA"])
-
-
 def files(corpus: str = "conll2003.eng") -> dict[str, str]:
     """The three files of CoNLL-2003, or of another shared task that names them in the same way."""
-    data = data_root() / "ner"
+    data = real_data.folder("ner")
     names = {"train": "train", "dev": "testa", "test": "testb"}
     return {part: str(data / f"{corpus}.{name}.gz") for part, name in names.items()}
 
@@ -284,7 +281,7 @@ def data_flags(corpus: str = "conll2003.eng") -> list[str]:
 
 def wnut17_flags() -> list[str]:
     """WNUT17, as flags: its dev file is for the test, and a part of train becomes the dev split."""
-    folder = data_root() / "ner"
+    folder = real_data.folder("ner")
     return [f"--data={folder}/wnut17.train.conll.gz", f"--test_data={folder}/wnut17.dev.conll.gz"]
 
 

@@ -2,7 +2,7 @@
 
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,19 +20,21 @@ INTRODUCTION = """# Results
 
 What the pipelines reach on public data, beside what others have published: small models, trained
 from scratch without a GPU. Nothing is pretrained unless it is said, and nothing was chosen on what
-is reported. Of several seeds there stand the mean, and the smallest and largest.
+is reported. Of several seeds the mean stands first, and in brackets the smallest and the largest.
+The aim is ours; *at least* says what has to be reached. *Not run*: there is no log yet.
 
 {summary}
 
 \\* from memory, not seen in its source. Published figures differ in splits, tokens and letter case:
-each section below tells how, and how our settings were chosen. *Not run* is what has no log yet.
+each section below tells how, and how our settings were chosen.
 
 `python benchmarks/run_all.py ROW` trains a row again, where `RNNAPPS_DATA` names the folder of the
 data, which is not part of this repository. `python benchmarks/run_all.py --write` writes this page
 and `results.json` from the logs in `results/`, one for each row and seed: settings, metrics,
-seconds, hashes of the data, commit, command, versions, and every epoch. CPU minutes are those of
-all cores together, from the start of the process to the export; minutes are longer where the
-machine had other work. Trained on {machines}.
+seconds, hashes of the data, commit, command, versions, and every epoch. In the tables below *dev*
+is the split that chose the epoch. CPU minutes are those of all cores together, from the start of
+the process to the export; minutes are longer where the machine had other work. Trained on
+{machines}.
 """
 
 
@@ -129,13 +131,13 @@ def verdict(one: ResultSet, found: Sequence[float]) -> str:
 
 def section(one: ResultSet, logs: Logs, drawn: Mapping[str, str]) -> str:
     """Writes a set's section."""
-    also = list(one.also)
+    also = [label for label, _ in one.also.values()]
     head = ("", f"{one.label}, dev", one.label, *also, "seeds", "parameters", "CPU min", "minutes")
-    parts = [
-        f"## {one.title}",
-        one.chosen,
-        table(head, (row_of(one, line) for line in lines(one, logs))),
-    ]
+    parts = [f"## {one.title}", one.chosen]
+    if found := [row_of(one, line) for line in lines(one, logs) if line.logs]:
+        parts.append(table(head, found))
+    if left := [f"`{row.name}` ({row.variant})" for row in one.rows if not logs.get(row.name)]:
+        parts.append(f"Not run: {', '.join(left)}.")
     if one.published:
         head = ("published", one.label, "source", "what differs")
         rows = (
@@ -148,8 +150,8 @@ def section(one: ResultSet, logs: Logs, drawn: Mapping[str, str]) -> str:
             for published in one.published
         )
         parts.append(table(head, rows))
-    names = ", ".join(f"`{row.name}`" for row in one.rows)
-    parts.append(f"Rows: {names}. {origin(one, logs)}".strip())
+    if names := [f"`{row.name}`" for row in one.rows if logs.get(row.name)]:
+        parts.append(f"Rows: {', '.join(names)}. {origin(one, logs)}")
     for row in one.rows:
         if row.name in drawn:
             parts.append(f"![The course of {row.name}, seed 0](results/{drawn[row.name]})")
@@ -159,8 +161,6 @@ def section(one: ResultSet, logs: Logs, drawn: Mapping[str, str]) -> str:
 def origin(one: ResultSet, logs: Logs) -> str:
     """Tells of what data and which commits a set's logs are."""
     of_set = [log for row in one.rows for log in logs.get(row.name, ())]
-    if not of_set:
-        return ""
     data = {name: digest for log in of_set for name, digest in log["data"].items()}
     hashes = ", ".join(f"{Path(name).name} {digest[:12]}" for name, digest in data.items())
     commits = ", ".join(sorted({log["commit"][:12] for log in of_set}))
@@ -168,20 +168,23 @@ def origin(one: ResultSet, logs: Logs) -> str:
 
 
 def row_of(one: ResultSet, line: Line) -> list[str]:
-    """Writes a line of a set's table."""
+    """Writes a line of a set's table, of a row that was run."""
     logs = line.logs
-    test = "all" if logs and "all" in line.measured[0] else "test"
+    test = "all" if "all" in line.measured[0] else "test"
 
     def mean(key: str) -> str:
-        return f"{statistics.fmean(sum(log[key]) for log in logs) / 60:.1f}" if logs else ""
+        return f"{statistics.fmean(sum(log[key]) for log in logs) / 60:.1f}"
 
     return [
         line.name,
         reported(line.values(one.metric, one.scale, "dev"), one.digits, ""),
         reported(line.values(one.metric, one.scale, test), one.digits),
-        *(reported(line.values(name, scale, test), 1, "") for name, scale in one.also.items()),
+        *(
+            reported(line.values(name, 1.0, test), digits, "")
+            for name, (_, digits) in one.also.items()
+        ),
         f"{len(logs)} of {len(line.row.seeds)}",
-        f"{logs[0]['parameters']:,}" if logs and logs[0].get("parameters") else "",
+        f"{logs[0]['parameters']:,}" if logs[0].get("parameters") else "",
         mean("cpu_seconds"),
         mean("seconds"),
     ]
@@ -208,7 +211,7 @@ def reported(values: Sequence[float], digits: int, absent: str = "*not run*") ->
     return f"{mean} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Writes a table in Markdown."""
     written = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     return "\n".join([*written, *(f"| {' | '.join(row)} |" for row in rows)])

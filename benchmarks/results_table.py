@@ -13,6 +13,7 @@ from typing import Any
 import captioning
 import language_model
 import ner
+import real_data
 import sentiment
 import translation
 
@@ -144,7 +145,7 @@ class ResultSet:
         chosen: How the settings were chosen.
         scale: What the metric is multiplied with.
         better: Whether `max` or `min` is better.
-        also: Further metrics that are shown, with their scales.
+        also: Further metrics that are shown: by name what each is called, and its decimals.
         published: Figures of others.
         must: What has to be reached, if anything.
         aim: What is aimed at, if anything.
@@ -158,7 +159,7 @@ class ResultSet:
     chosen: str
     scale: float = 1.0
     better: str = "max"
-    also: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    also: Mapping[str, tuple[str, int]] = dataclasses.field(default_factory=dict)
     published: tuple[Published, ...] = ()
     must: float | None = None
     aim: float | None = None
@@ -202,7 +203,7 @@ WNUT17 = Data(
 
 def _with_vectors(data: Data) -> Data:
     def flags(runs: Path) -> list[str]:
-        return [*data.flags(runs), f"--vectors={ner.data_root() / VECTORS}"]
+        return [*data.flags(runs), f"--vectors={real_data.folder() / VECTORS}"]
 
     return Data((*data.files, VECTORS), flags)
 
@@ -302,6 +303,7 @@ def _captions(name: str, variant: str, **given: Any) -> Row:
     )
 
 
+LOWER_CASE_AND_CHRF = {"bleu_lc": ("BLEU, lower case", 1), "chrf": ("chrF", 1)}
 IN_LOWER_CASE = "lower-cased, normalised and tokenised before BLEU: nearest is ours in lower case"
 
 SETS = (
@@ -714,7 +716,7 @@ SETS = (
         "BLEU",
         _translations("en", "de", headline=True),
         "Defaults, chosen on val, which chooses the epoch too.",
-        also={"bleu_lc": 1, "chrf": 1},
+        also=LOWER_CASE_AND_CHRF,
         published=(
             Published(
                 33.7,
@@ -745,7 +747,7 @@ SETS = (
         "BLEU",
         _translations("de", "en", headline=True),
         "The defaults of English to German; nothing was chosen in this direction.",
-        also={"bleu_lc": 1, "chrf": 1},
+        also=LOWER_CASE_AND_CHRF,
         published=(
             Published(
                 28.3,
@@ -768,7 +770,7 @@ SETS = (
         "BLEU",
         _translations("en", "fr", headline=True),
         "The defaults of English to German; nothing was chosen in this direction.",
-        also={"bleu_lc": 1, "chrf": 1},
+        also=LOWER_CASE_AND_CHRF,
     ),
     ResultSet(
         "Tatoeba, English to Italian, a tenth of the sources",
@@ -788,7 +790,7 @@ SETS = (
         ),
         "The defaults of Multi30k. The splits are drawn by the source sentence, so that no source "
         "is in two of them.",
-        also={"bleu_lc": 1, "chrf": 1},
+        also=LOWER_CASE_AND_CHRF,
     ),
     ResultSet(
         "Flickr8k, test, 3,900 training images of 160 pixels",
@@ -802,7 +804,7 @@ SETS = (
         ),
         "Defaults, chosen on dev, which chooses the epoch too. The image network is frozen, and "
         "was trained on ImageNet.",
-        also={"bleu1": 1, "cider": 1},
+        also={"bleu1": ("BLEU-1", 1), "cider": ("CIDEr-D", 2)},
         published=(
             Published(
                 17.5,

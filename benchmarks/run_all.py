@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import real_data
 import results_page
 import results_table
 import training_run
@@ -164,7 +165,7 @@ def state(one: Seed, places: Places) -> str:
         return f"the row has changed since: remove {file} and {places.run(one)} to run it again"
     if "RNNAPPS_DATA" not in os.environ:
         return "no data: RNNAPPS_DATA is to name its folder"
-    absent = [name for name in one.row.data.files if not (data_root() / name).is_file()]
+    absent = [name for name in one.row.data.files if not (real_data.folder() / name).is_file()]
     return f"no data: {', '.join(absent)}" if absent else "to do"
 
 
@@ -253,7 +254,7 @@ def logged(
         "seed": one.seed,
         "asked": asked(one.row),
         **rounded(found),
-        "data": {name: sha256(data_root() / name) for name in one.row.data.files},
+        "data": {name: sha256(real_data.folder() / name) for name in one.row.data.files},
         "commit": commit,
         "command": f"python benchmarks/run_all.py {one.name}",
         "runs": shlex.join(["python", *command[1:]]),
@@ -262,7 +263,11 @@ def logged(
         | {name: importlib.metadata.version(name) for name in PACKAGES},
         "date": datetime.date.today().isoformat(),
     }
-    hidden = {f"{data_root()}": "$RNNAPPS_DATA", f"{places.runs}": "runs/results", f"{ROOT}/": ""}
+    hidden = {
+        f"{real_data.folder()}": "$RNNAPPS_DATA",
+        f"{places.runs}": "runs/results",
+        f"{ROOT}/": "",
+    }
     # One folder may stand in another.
     return without_paths(log, dict(sorted(hidden.items(), key=lambda pair: -len(pair[0]))))
 
@@ -309,11 +314,6 @@ def curve(trained: training_run.TrainingRun) -> dict[str, list[float]]:
         "cpu_seconds": trained.took.epochs,
         **columns,
     }
-
-
-def data_root() -> Path:
-    """The folder of the real data."""
-    return Path(os.environ["RNNAPPS_DATA"])
 
 
 def sha256(file: Path) -> str:

@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import real_data
 import training_run
 from etils import epy
 from sst2_slice import write_slice
@@ -62,7 +63,7 @@ def main() -> None:
     parser.add_argument("--peer_epochs", type=int, default=3, help="0 leaves the peer out")
     parser.add_argument("--export", type=Path, help="where the export stays (default: nowhere)")
     flags = parser.parse_args()
-    data = data_folder()
+    data = real_data.folder("sentiment")
     print(
         f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}"
     )
@@ -120,13 +121,9 @@ def imdb(data: Path, folder: Path, export: Path, flags: argparse.Namespace) -> N
     print(f"200 test reviews of mixed length, alone and in one batch: differ by {difference:.1e}")
 
 
-def data_folder() -> Path:
-    return Path(os.environ["RNNAPPS_DATA"]) / "sentiment"
-
-
 def sst2_flags(train: Path, dev: Path) -> list[str]:
     """The rows of a slice of SST-2, and GLUE's dev set for the test, as flags."""
-    test = data_folder() / "sst2_dev.tsv.gz"
+    test = real_data.folder("sentiment") / "sst2_dev.tsv.gz"
     files = [f"--data={train}", f"--dev_data={dev}", f"--test_data={test}"]
     return [*files, "--text_column=sentence"]
 
@@ -136,20 +133,24 @@ def kept_slice(folder: Path) -> tuple[Path, Path]:
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
-            write_slice(data_folder() / "sst2_train.tsv.gz", Path(beside) / "slice", seed=0)
+            write_slice(
+                real_data.folder("sentiment") / "sst2_train.tsv.gz", Path(beside) / "slice", seed=0
+            )
             (Path(beside) / "slice").rename(folder)
     return folder / "train.tsv", folder / "dev.tsv"
 
 
 def mr_flags() -> list[str]:
     """The two files of MR, as flags; a tenth of the sentences becomes dev, another test."""
-    files = (f"{data_folder()}/rt-polarity.{label}.gz" for label in ("pos", "neg"))
+    files = (f"{real_data.folder('sentiment')}/rt-polarity.{label}.gz" for label in ("pos", "neg"))
     return [f"--data={','.join(files)}"]
 
 
 def imdb_flags() -> list[str]:
     """The files of IMDB, as flags; a part of the training file becomes the dev split."""
-    files = [f"--{name}={data_folder()}/imdb_{part}.tsv.gz" for name, part in IMDB_PARTS]
+    files = [
+        f"--{name}={real_data.folder('sentiment')}/imdb_{part}.tsv.gz" for name, part in IMDB_PARTS
+    ]
     return [*files, "--columns=id,stars,label,text"]
 
 
@@ -162,7 +163,7 @@ def imdb_language_model_flags(folder: Path) -> list[str]:
     """
     words = folder / "imdb_words.txt"
     if not words.exists():
-        with gzip.open(data_folder() / "imdb_train.tsv.gz", "rb") as file:
+        with gzip.open(real_data.folder("sentiment") / "imdb_train.tsv.gz", "rb") as file:
             reviews = [line.rstrip(b"\n").split(b"\t")[3] for line in file]
         np.random.default_rng(0).shuffle(reviews)
         folder.mkdir(parents=True, exist_ok=True)

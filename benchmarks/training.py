@@ -35,6 +35,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import real_data
 from sentiment import SCRIPT, peer_model, read_phrases
 from sst2_slice import write_slice
 
@@ -73,7 +74,7 @@ def main() -> None:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, seed {flags.seed}, {flags.epochs} epochs\n"
     )
-    data = Path(os.environ["RNNAPPS_DATA"]) / "sentiment" / "sst2_train.tsv.gz"
+    data = real_data.folder("sentiment") / "sst2_train.tsv.gz"
     with tempfile.TemporaryDirectory() as folder:
         write_slice(data, folder, seed=0)
         if flags.sides == ["search"]:

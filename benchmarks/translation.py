@@ -30,6 +30,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import real_data
 import training_run
 
 SCRIPT = Path(__file__).parents[1] / "pipelines" / "translation.py"
@@ -279,7 +280,7 @@ def python_loop(task, model, beam: int):
 
 def data_flags(source: str = "en", target: str = "de") -> list[str]:
     """The files of Multi30k in two of its languages, as flags."""
-    folder = Path(os.environ["RNNAPPS_DATA"]) / "translation"
+    folder = real_data.folder("translation")
     return [
         f"--{split}=" + ",".join(f"{folder}/multi30k.{name}.{side}.gz" for side in (source, target))
         for split, name in (
@@ -292,7 +293,7 @@ def data_flags(source: str = "en", target: str = "de") -> list[str]:
 
 def tatoeba_flags() -> list[str]:
     """The two files of Tatoeba, as flags; the splits are drawn by the English sentence."""
-    folder = Path(os.environ["RNNAPPS_DATA"]) / "translation"
+    folder = real_data.folder("translation")
     return [f"--data={','.join(f'{folder}/{name}' for name in TATOEBA.values())}"]
 
 

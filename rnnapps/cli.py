@@ -277,7 +277,8 @@ def _parser(task_class: type[Task]) -> jsonargparse.ArgumentParser:
         "answer a few examples.",
         allow_abbrev=False,
     )
-    commands = parser.add_subcommands()
+    # Without one, `main` trains; so it is not called required.
+    commands = parser.add_subcommands(required=False)
     commands.add_subcommand("train", train, help="train, evaluate and export")
     commands.add_subcommand("evaluate", evaluate, help="measure an exported model")
     commands.add_subcommand("predict", predict, help="answer inputs with an exported model")

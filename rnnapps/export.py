@@ -18,7 +18,7 @@ import tensorflow as tf
 import rnnapps
 from rnnapps import serving, warm_up
 from rnnapps.errors import UserError
-from rnnapps.folders import next_version, reading
+from rnnapps.folders import next_version, reading, task_of
 from rnnapps.tasks.config import read_config, write_config
 from rnnapps.tasks.task import Task
 
@@ -95,11 +95,13 @@ def read_task(task_class: type[Task], directory: Path, **changes: Any) -> Task:
         **changes: configuration fields that take other values.
 
     Raises:
-        UserError: the folder is not such an export, or is damaged.
+        UserError: the folder is not such an export, or is of another task, or is damaged.
     """
     config = directory / "config.yaml"
     if not config.exists():
         raise UserError(f"{directory} is not an exported {task_class.name} model: no config.yaml")
+    if (directory / "MODEL_CARD.md").exists() and (name := task_of(directory)) != task_class.name:
+        raise UserError(f"{directory} is a model of the task {name}, not of {task_class.name}")
     task = task_class(dataclasses.replace(read_config(task_class.Config, config), **changes))
     with reading(directory / "assets"):
         task.restore(directory / "assets")
@@ -181,9 +183,10 @@ def _rename_to_next(version: Path, directory: Path) -> Path:
 
 def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> str:
     config, lines = task.config, [f"# {task.name}", ""]
+    asked = [f"{name}=tf.constant([...])" for name in _inputs(module.functions["serving_default"])]
     lines += [
-        f"A {task.name} model trained with rnnapps {rnnapps.__version__}, TensorFlow "
-        f"{tf.__version__} and Keras {keras.__version__}.",
+        f"A model of the task `{task.name}`, trained with rnnapps {rnnapps.__version__}, "
+        f"TensorFlow {tf.__version__} and Keras {keras.__version__}.",
         "",
         "## Use",
         "",
@@ -191,19 +194,17 @@ def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> st
         "import tensorflow as tf",
         "",
         'model = tf.saved_model.load("this/folder")',
-        'answer = model.signatures["serving_default"](...)',
+        f'answer = model.signatures["serving_default"]({", ".join(asked)})',
         "```",
+        "",
+        "`?` is any size; the first is the number of rows.",
         "",
         "| signature | inputs | outputs |",
         "|---|---|---|",
     ]
     for name, function in module.functions.items():
-        concrete = function.get_concrete_function()
-        inputs = concrete.structured_input_signature[0]
-        lines.append(
-            f"| `{name}` | {_tensors({spec.name: spec for spec in inputs})} "
-            f"| {_tensors(concrete.structured_outputs)} |"
-        )
+        outputs = function.get_concrete_function().structured_outputs
+        lines.append(f"| `{name}` | {_tensors(_inputs(function))} | {_tensors(outputs)} |")
     lines += [
         "",
         "## Training",
@@ -221,10 +222,16 @@ def _model_card(task: Task, module: tf.Module, metrics: Mapping[str, Any]) -> st
         "|---" * (2 + len(metrics["test"])) + "|",
     ]
     for split, count in metrics["examples"].items():
-        values = " | ".join(f"{value:.4f}" for value in metrics[split].values())
+        found = (metrics[split].get(name) for name in metrics["test"])
+        values = " | ".join("" if value is None else f"{value:.4f}" for value in found)
         lines.append(f"| {split} | {count:,} | {values} |")
     lines += ["", "## Limits", "", task.limits(), ""]
     return "\n".join(lines)
+
+
+def _inputs(function: tf.types.experimental.PolymorphicFunction) -> dict[str, tf.TensorSpec]:
+    specs = function.get_concrete_function().structured_input_signature[0]
+    return {spec.name: spec for spec in specs}
 
 
 def _data_notice(config: Any) -> str:

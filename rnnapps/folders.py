@@ -14,6 +14,18 @@ def next_version(directory: Path) -> Path:
     return directory / str(max(taken, default=0) + 1)
 
 
+def task_of(version: Path) -> str:
+    """Reads which task an exported version is of: the heading of its model card.
+
+    Args:
+        version: the version's folder, whatever the folder around it is called.
+    """
+    file = version / "MODEL_CARD.md"
+    with reading(file):
+        card = file.read_text(encoding="utf-8")
+    return card.partition("\n")[0].removeprefix("# ").strip()
+
+
 def require_writable(directory: Path) -> None:
     """Raises UserError where a folder could not be made or written, without making it."""
     existing = directory

@@ -28,10 +28,12 @@ def load(directory: str | Path) -> "ServedModel":
     """
     directory = Path(directory)
     if not (directory / "saved_model.pb").exists():
-        versions = [child.parent for child in directory.glob("[0-9]*/saved_model.pb")]
+        around = directory if directory.exists() else directory.parent
+        versions = [child.parent for child in around.glob("[0-9]*/saved_model.pb")]
         latest = max(versions, key=lambda version: int(version.name), default=None)
         hint = f"; did you mean {latest}?" if latest else ""
-        raise UserError(f"{directory} is not an exported model: it has no saved_model.pb{hint}")
+        reason = "it has no saved_model.pb" if directory.exists() else "there is no such folder"
+        raise UserError(f"{directory} is not an exported model: {reason}{hint}")
     return ServedModel(directory)
 
 

@@ -19,12 +19,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from rnnapps import warm_up
 
-PAGE = Path(__file__).parents[1] / "docs" / "serving.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "serving.md"
 _REST = re.compile(
     r"curl http://localhost:8501/v1/models/(\w+):predict -d @- <<END\n(.*?)\nEND\n```\n\n"
     r"```json\n(.*?)\n```",
     re.DOTALL,
 )
+_IMAGE = "docs/demo/scene.png"
 _GRPC = re.compile(r"^ask\(.*?\)$", re.DOTALL | re.MULTILINE)
 
 
@@ -46,8 +48,7 @@ def check(version: Path, name: str, monkeypatch) -> None:
             protos = {key: tf.make_tensor_proto(value) for key, value in inputs.items()}
             answer(signatures[signature], protos)
 
-    monkeypatch.chdir(version.parent)
-    Path("dog.jpg").write_bytes(tf.io.encode_png(np.zeros((8, 8, 3), np.uint8)).numpy())
+    monkeypatch.chdir(ROOT)  # where the page's image is
     for call in _GRPC.findall(PAGE.read_text(encoding="utf-8")):
         eval(call, {"ask": ask, "np": np, "Path": Path})
     assert asked_by_rest == asked_by_grpc == set(signatures)
@@ -65,10 +66,31 @@ def check(version: Path, name: str, monkeypatch) -> None:
             assert value.shape[0] == 1
 
 
+def check_answers(version: Path, name: str) -> None:
+    """Compares what the page shows of a model with what an export answers, to the digits shown.
+
+    Of a long list the page may show the beginning.
+    """
+    signatures = tf.saved_model.load(version).signatures
+    for body, told in documented(name):
+        function = signatures[body.get("signature_name", "serving_default")]
+        answered = as_json(function(**tensors(body, specs(function))), "instances" in body)
+        assert shows(told, answered), f"{name} is shown {told}, but it answers {answered}"
+
+
+def shows(told: Any, answered: Any) -> bool:
+    """Whether an answer is the one that is told."""
+    if isinstance(told, dict):
+        return told.keys() == answered.keys() and all(shows(told[k], answered[k]) for k in told)
+    if isinstance(told, list):
+        return len(told) <= len(answered) and all(map(shows, told, answered))
+    return abs(told - answered) < 0.0015 if isinstance(told, float) else told == answered
+
+
 def documented(model: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """The page's bodies of requests to a model, and its answers."""
-    image = base64.b64encode(tf.io.encode_png(np.zeros((8, 8, 3), np.uint8)).numpy()).decode()
-    page = PAGE.read_text(encoding="utf-8").replace("$(base64 -w0 dog.jpg)", image)
+    image = base64.b64encode((ROOT / _IMAGE).read_bytes()).decode()
+    page = PAGE.read_text(encoding="utf-8").replace(f"$(base64 -w0 {_IMAGE})", image)
     return [
         (json.loads(body), json.loads(answer))
         for name, body, answer in _REST.findall(page)

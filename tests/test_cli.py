@@ -17,6 +17,7 @@ import tensorflow as tf
 from rnnapps import cli, export, training
 from rnnapps.errors import UserError
 from rnnapps.tasks.config import read_config
+from rnnapps.tasks.ner import Ner
 from rnnapps.tasks.sentiment import Sentiment, SentimentConfig
 from tests.conftest import SMALL
 
@@ -87,6 +88,7 @@ def test_a_version_holds_what_is_documented(trained):
     assert (version / "config.yaml").read_text() == (run / "config.yaml").read_text()
     card = (version / "MODEL_CARD.md").read_text()
     assert "by nobody; CC0." in card and "train --config" in card
+    assert '["serving_default"](text=tf.constant([...]))' in card
     assert "`text`: string [?]" in card and "`vector`: float32 [?, 16]" in card
     assert [child.name for child in version.parent.iterdir()] == ["1"]
 
@@ -457,6 +459,13 @@ def test_mistakes_in_flags(run, argv, told):
 def test_a_folder_of_versions_is_not_a_version(run, trained):
     status, _, err = run("predict", f"--model={trained[1].parent}", "hi")
     assert status == 2 and f"did you mean {trained[1]}?" in err
+    status, _, err = run("evaluate", f"--model={trained[1].parent / '9'}")
+    assert status == 2 and f"there is no such folder; did you mean {trained[1]}?" in err
+
+
+def test_a_version_of_another_task_is_named(trained):
+    with pytest.raises(UserError, match="a model of the task sentiment, not of ner$"):
+        export.read_task(Ner, trained[1])
 
 
 def test_a_line_of_input_that_is_not_text(run, trained):

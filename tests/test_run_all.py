@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
+import real_data  # noqa: E402
 import results_table  # noqa: E402
 import run_all  # noqa: E402
 import sentiment  # noqa: E402
@@ -173,6 +174,17 @@ def test_absent_data_and_other_processes_stop_nothing_else(table, tmp_path, capf
     assert "RNNAPPS_DATA" in capfd.readouterr().out
 
 
+def test_a_benchmark_says_that_its_data_is_not_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("RNNAPPS_DATA", str(tmp_path))
+    assert real_data.folder("ner") == tmp_path / "ner"
+    monkeypatch.setenv("RNNAPPS_DATA", "gone")
+    with pytest.raises(SystemExit, match="name the folder of the data.* Received: gone$"):
+        real_data.folder("ner")
+    monkeypatch.delenv("RNNAPPS_DATA")
+    with pytest.raises(SystemExit, match="Received: nothing$"):
+        real_data.folder()
+
+
 parser_of = functools.cache(cli._parser)
 
 
@@ -188,7 +200,8 @@ def test_the_page_says_what_the_logs_say(table, tmp_path, capfd):
     assert f"| A set | accuracy {reached}" in text
     assert "| default | 85.0 (80.0–90.0) | 85.0 (80.0–90.0) | 2 of 2 | 7 |" in text
     assert "| default, greedy |  | 25.0 (25.0–25.0) | 2 of 2 |" in text
-    assert "| another |  | *not run* | 0 of 2 |" in text
+    assert "Not run: `other` (another)." in text and "Rows: `small`, `several`." in text
+    assert "| another |" not in text
     assert "| of several |  | 75.0 | 1 of 1 |" in text
     assert "| of several, half |  | 50.0 | 1 of 1 |" in text
     assert "| theirs | 70.5 | a paper (from memory) |" in text

@@ -5,6 +5,7 @@ python tests/test_saved_models.py          # records the answers anew, after a m
 
 import base64
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests import server_requests
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "saved_models"
@@ -116,8 +119,17 @@ def test_a_model_is_small_and_tells_what_it_is(name):
     card = (version / "MODEL_CARD.md").read_text(encoding="utf-8")
     for part in ("Data: `", "icence", "train --config", "Seed ", "| test |", "## Limits"):
         assert part in card
+    for table in re.findall(r"(?:^\|.*\n)+", card, re.MULTILINE):
+        assert len({row.count("|") for row in table.splitlines()}) == 1, table
     metrics = json.loads((version / "metrics.json").read_text(encoding="utf-8"))
     assert metrics["test"]
+
+
+@pytest.mark.parametrize(
+    "name", ["sentiment", "ner", "language_model", "translation", "captioning"]
+)
+def test_a_server_of_them_answers_as_the_page_shows(name):
+    server_requests.check_answers(MODELS / name / "1", name)
 
 
 def test_all_models_are_recorded_and_listed():
@@ -125,7 +137,13 @@ def test_all_models_are_recorded_and_listed():
     assert set(json.loads(ANSWERS.read_text(encoding="utf-8"))) == set(QUESTIONS)
     assert {folder.partition("/")[0] for folder in QUESTIONS} == set(LARGEST)
     for folder in QUESTIONS:
-        assert f'rnnapps.load("saved_models/{folder}")' in listed
+        (row,) = re.findall(rf'.*rnnapps.load\("saved_models/{folder}"\).*', listed)
+        metrics = json.loads((MODELS / folder / "metrics.json").read_text(encoding="utf-8"))
+        shown = re.findall(r"`(\w+)` ([\d.]+)", row)
+        assert shown
+        for name, value in shown:
+            digits = len(value.partition(".")[2])
+            assert f"{metrics['test'][name]:.{digits}f}" == value, (folder, name)
 
 
 def record() -> None:

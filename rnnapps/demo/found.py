@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from rnnapps.errors import UserError
-from rnnapps.folders import reading
+from rnnapps.folders import reading, task_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,21 +85,13 @@ def find(directory: Path) -> list[Found]:
         UserError: there is none.
     """
     versions = filter(None, map(_newest, sorted(directory.glob("*/"))))
-    found = [Found(_task_of(version), version) for version in versions]
+    found = [Found(task_of(version), version) for version in versions]
     if not found:
         raise UserError(
             f"{directory} has no exported model: `python pipelines/sentiment.py` trains one, and "
             "--models names another folder"
         )
     return found
-
-
-def _task_of(version: Path) -> str:
-    """Reads the heading of a model card, whatever the model's folder is called."""
-    file = version / "MODEL_CARD.md"
-    with reading(file):
-        card = file.read_text(encoding="utf-8")
-    return card.partition("\n")[0].removeprefix("# ").strip()
 
 
 def _newest(folder: Path) -> Path | None:

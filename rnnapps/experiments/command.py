@@ -2,9 +2,12 @@
 
 import argparse
 import json
+import logging
+import sys
 import time
 from collections.abc import Sequence
 
+from rnnapps import greetings
 from rnnapps.experiments import NAMES
 
 
@@ -29,10 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--reduced", action="store_true", help="small and rough, in seconds")
     flags = parser.parse_args(argv)
 
+    greetings.import_tensorflow()
+    # It gives advice where one model after another predicts.
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)
     from rnnapps.experiments.experiment import run  # here, because it loads TensorFlow
 
     held = True
     for name in NAMES if flags.name == "all" else (flags.name,):
+        if sys.stderr.isatty():
+            print(f"{name}: running", file=sys.stderr)
         started = time.perf_counter()
         result = run(name, flags.reduced, flags.seed)
         files = result.write(name, flags.out)

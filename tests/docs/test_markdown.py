@@ -23,6 +23,7 @@ import pytest
 from tests.docs.markdown import ROOT, Block, blocks
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKING = [*PAGES, *(ROOT / name / "README.md" for name in ("benchmarks", "saved_models"))]
 # Their first line says that these blocks are what there was, not what to write.
 OTHERS = ("# TensorFlow Addons", "# OpenNMT-tf")
 MODULES = ("pip", "pytest")
@@ -122,6 +123,20 @@ def test_python_runs_and_gives_what_is_shown(page, workplace, little_work, check
     if page.name == "migration.md":
         # Each has its result, but for the imports.
         assert all(shown[1:]) and len(shown) > 15
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("http"):
+            continue
+        path, _, heading = target.partition("#")
+        linked = page.parent / path if path else page
+        assert linked.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)", linked.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+            assert heading in anchors, target
 
 
 def test_what_there_was_is_python_too():

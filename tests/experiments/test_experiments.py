@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from rnnapps import greetings
 from rnnapps.experiments import NAMES, experiment
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -53,10 +54,13 @@ def test_the_command_writes_says_what_holds_and_ends_with_1_where_a_claim_does_n
         claims = {"the sun shines": True, "it rains": False}
         return experiment.Result(claims, {"drops": 0}, {"sky": Figure()}, {"sky.html": "<p>"})
 
+    quiet = []
+    monkeypatch.setattr(greetings, "import_tensorflow", lambda: quiet.append(True))
     monkeypatch.setattr(experiment, "run", run)
     main = runpy.run_path(str(SCRIPT))["main"]
     assert main(["memory-gap", "--reduced", "--seed=7", f"--out={tmp_path}"]) == 1
-    told = capsys.readouterr().out
+    told, mistakes = capsys.readouterr()
+    assert quiet and not mistakes
     assert "\nholds: the sun shines" in told and "\nDOES NOT HOLD: it rains" in told
     assert {file.name for file in tmp_path.iterdir()} == {"memory-gap.json", "sky.png", "sky.html"}
 

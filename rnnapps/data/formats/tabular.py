@@ -232,7 +232,7 @@ def _named(path, cells, fields, columns, required) -> Iterator[Row]:
     advice = ""
     if not columns:
         columns = _header(path, cells)
-        advice = "\nIf its first line is no header, name the columns with columns"
+        advice = "\nIf its first line is no header, name the columns with `columns`"
     positions = {
         field: column_position(path, column, columns, advice) for field, column in fields.items()
     }
