@@ -68,20 +68,21 @@ class Attention(keras.layers.Layer):
         values = ops.cast(values, self.compute_dtype)
         return Memory(values, self._keys(values), ops.cast(mask, "bool"))
 
-    def attend(self, queries, memory: Memory):
+    def attend(self, queries, memory: Memory, decoding: bool = False):
         """Looks at a memory.
 
         Args:
             queries: As for the call.
             memory: What `remember` returned.
+            decoding: Whether this is a step of decoding, which may have few queries; that changes
+                how long it takes, not what it gives. Default: `False`.
 
         Returns:
             As the call.
         """
         queries = ops.cast(queries, self.compute_dtype)
-        if keras.backend.backend() != "tensorflow" or queries.shape[1] is not None:
+        if not decoding or keras.backend.backend() != "tensorflow":
             return self._attend(queries, memory, few=False)
-        # Of a step of decoding only the caller knows how many beams look at each text.
         return ops.cond(
             ops.size(memory.values) * ops.shape(queries)[1] <= _FEW,
             lambda: self._attend(queries, memory, few=True),

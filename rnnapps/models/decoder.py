@@ -267,7 +267,8 @@ class Decoder(keras.layers.Layer):
         # The rows that look at the same row of the memory are as several steps of one text.
         texts, source = ops.shape(memory.mask)
         queries = ops.reshape(outputs, (texts, beams, outputs.shape[-1]))
-        contexts, weights = self.attention.attend(queries, memory)
+        decoding = not isinstance(beams, int)
+        contexts, weights = self.attention.attend(queries, memory, decoding)
         contexts = ops.reshape(contexts, (texts * beams, contexts.shape[-1]))  # [batch, features]
         outputs = self._combined(contexts, outputs)
         weights = ops.reshape(weights, (texts * beams, source))  # [batch, source]

@@ -58,6 +58,19 @@ def test_the_equations(kind):
         np.testing.assert_allclose(weights, expected[1], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_a_step_of_decoding_gives_the_same(kind, few, monkeypatch):
+    monkeypatch.setattr("rnnapps.layers.attention._FEW", few)
+    layer, queries, values = example(kind)
+    mask = np.array([[1, 1, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0]], bool)
+    memory = layer.remember(values, mask)
+    for one, other in zip(
+        layer.attend(queries, memory, decoding=True), layer.attend(queries, memory), strict=True
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", SOME)
 def test_padding_changes_nothing_and_nothing_to_see_gives_zero(kind):
     layer, queries, values = example(kind)
