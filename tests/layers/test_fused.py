@@ -176,7 +176,7 @@ def test_compiled(name, used):
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("used", [(), ("holes", "reset", "input_dropout"), ("recurrent_dropout",)])
+@pytest.mark.parametrize("used", [("holes", "reset", "input_dropout"), ("recurrent_dropout",)])
 def test_served(name, used):
     """In a graph that is not compiled, where a loop of its own runs if it has what is asked for."""
     assert_equal(name, problem(name), options(5, 17, *used), compiled=False, in_graph=True)
