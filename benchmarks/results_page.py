@@ -286,18 +286,9 @@ def is_peer(row: Row) -> bool:
 
 def course(one: ResultSet, curve: Mapping[str, Sequence[float]]) -> "figure.Figure":
     """Draws the course of one run by epoch."""
-    monitor = monitored(one, curve)
+    monitor, mode = one.monitor or (one.metric, one.better)
     panels = [["loss"], *([f"val_{name}"] for name in dict.fromkeys((monitor, one.metric)))]
-    mode = "min" if monitor in ("log_loss", "perplexity") else "max"
     return curves.curves(curve, panels, monitor, mode)
-
-
-def monitored(one: ResultSet, curve: Mapping[str, Sequence[float]]) -> str:
-    """Returns which dev metric chose the epoch."""
-    for metric in ("log_loss", "perplexity", "cider"):
-        if f"val_{metric}" in curve:
-            return metric
-    return one.metric
 
 
 def against_seconds(

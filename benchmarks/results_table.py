@@ -145,6 +145,8 @@ class ResultSet:
         chosen: How the settings were chosen.
         scale: What the metric is multiplied with.
         better: Whether `max` or `min` is better.
+        monitor: The dev metric that chooses the epoch, and whether `max` or `min` of it is better,
+            where it is not that of the figure.
         also: Further metrics that are shown: by name what each is called, and its decimals.
         published: Figures of others.
         must: What has to be reached, if anything.
@@ -159,6 +161,7 @@ class ResultSet:
     chosen: str
     scale: float = 1.0
     better: str = "max"
+    monitor: tuple[str, str] | None = None
     also: Mapping[str, tuple[str, int]] = dataclasses.field(default_factory=dict)
     published: tuple[Published, ...] = ()
     must: float | None = None
@@ -304,6 +307,7 @@ def _captions(name: str, variant: str, **given: Any) -> Row:
 
 
 LOWER_CASE_AND_CHRF = {"bleu_lc": ("BLEU, lower case", 1), "chrf": ("chrF", 1)}
+LOG_LOSS = "log_loss", "min"
 IN_LOWER_CASE = "lower-cased, normalised and tokenised before BLEU: nearest is ours in lower case"
 
 SETS = (
@@ -354,6 +358,7 @@ SETS = (
         "Defaults, which were chosen on the slice of the training sentences that chooses the epoch "
         "too (`sst2_slice.py`).",
         scale=100,
+        monitor=LOG_LOSS,
         published=(
             Published(85.21, "BiLSTM(256) with attention", "README of flax's sst2 example"),
         ),
@@ -378,6 +383,7 @@ SETS = (
         "Defaults, chosen on SST-2's slice. 80% trains, 10% chooses the epoch, 10% is reported; "
         "each seed draws its own tenths.",
         scale=100,
+        monitor=LOG_LOSS,
         published=(
             Published(
                 76.1,
@@ -411,6 +417,7 @@ SETS = (
         ),
         "Defaults, chosen on SST-2's slice. A tenth of the training reviews chooses the epoch.",
         scale=100,
+        monitor=LOG_LOSS,
         published=(
             Published(
                 84.28,
@@ -456,6 +463,7 @@ SETS = (
         "leaves more of the start. The language model has read the 25,000 training reviews without "
         "their labels.",
         scale=100,
+        monitor=LOG_LOSS,
         published=(
             Published(
                 92.36,
@@ -804,6 +812,7 @@ SETS = (
         ),
         "Defaults, chosen on dev, which chooses the epoch too. The image network is frozen, and "
         "was trained on ImageNet.",
+        monitor=("cider", "max"),
         also={"bleu1": ("BLEU-1", 1), "cider": ("CIDEr-D", 2)},
         published=(
             Published(

@@ -256,3 +256,20 @@ def test_names_are_used_once():
     assert len(set(names)) == len(names)
     assert {name for row in results_table.rows() for name in row.needs} <= set(names)
     assert all(one.rows[0].headline for one in results_table.SETS)
+
+
+def test_the_pictures_mark_the_epochs_that_were_kept():
+    seen = 0
+    for one in results_table.SETS:
+        monitor, better = one.monitor or (one.metric, one.better)
+        for row in one.rows:
+            for file in (run_all.ROOT / "docs" / "results" / row.name).glob("*.json"):
+                log = json.loads(file.read_text(encoding="utf-8"))
+                chosen = log.get("curve", {}).get(f"val_{monitor}")
+                if isinstance(row, Benchmark) or not chosen:
+                    continue
+                kept = chosen.index((max if better == "max" else min)(chosen))
+                for name, value in log["metrics"]["dev"].items():
+                    assert log["curve"][f"val_{name}"][kept] == pytest.approx(value, rel=1e-4), file
+                seen += 1
+    assert seen > 20

@@ -250,14 +250,11 @@ class Decoder(keras.layers.Layer):
             `[batch, source]`, `None` without attention; and the states after the ids.
         """
         vectors = self.encoder.embed(ids[:, None])[:, 0]  # [batch, embedding_size]
-        beams = 1
-        if memory is not None:
-            beams = ops.shape(ids)[0] // ops.maximum(ops.shape(memory.mask)[0], 1)
-        outputs, weights, states = self._step(vectors, states, memory, beams)
+        outputs, weights, states = self._step(vectors, states, memory, decoding=True)
         return self.logits(outputs), weights, states
 
-    def _step(self, vectors, states, memory, beams=1, training=None):
-        """Takes a step for embeddings, `[batch, embedding_size]`, some beams a memory's row."""
+    def _step(self, vectors, states, memory, decoding=False, training=None):
+        """Takes a step for embeddings, `[batch, embedding_size]`; decoding, for some beams each."""
         if self.input_feeding:
             *states, fed = states
             vectors = ops.concatenate([vectors, fed], axis=-1)
@@ -265,13 +262,13 @@ class Decoder(keras.layers.Layer):
         if self.attention is None:
             return outputs, None, states
         # The rows that look at the same row of the memory are as several steps of one text.
-        texts, source = ops.shape(memory.mask)
+        rows, (texts, source) = ops.shape(outputs)[0], ops.shape(memory.mask)
+        beams = rows // ops.maximum(texts, 1) if decoding else 1
         queries = ops.reshape(outputs, (texts, beams, outputs.shape[-1]))
-        decoding = not isinstance(beams, int)
         contexts, weights = self.attention.attend(queries, memory, decoding)
-        contexts = ops.reshape(contexts, (texts * beams, contexts.shape[-1]))  # [batch, features]
+        contexts = ops.reshape(contexts, (rows, contexts.shape[-1]))  # [batch, features]
         outputs = self._combined(contexts, outputs)
-        weights = ops.reshape(weights, (texts * beams, source))  # [batch, source]
+        weights = ops.reshape(weights, (rows, source))  # [batch, source]
         return outputs, weights, [*states, outputs] if self.input_feeding else states
 
     def _combined(self, contexts, outputs):
