@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import gc
 import itertools
 import os
 import subprocess
@@ -17,6 +18,9 @@ os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 # makes code of it the quick way; the commands that are run `as_users_do` make it the usual way.
 QUICKLY = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 os.environ.setdefault("XLA_FLAGS", QUICKLY)
+
+# A graph is made of so many objects that the collector would do little but look through them.
+gc.set_threshold(200_000, 20, 100)
 
 # Where single tests take longest. They come first, so that none of them is left for the end, when
 # the other process has nothing to do.

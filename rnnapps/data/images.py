@@ -74,14 +74,10 @@ def decode(
         images, valid = decode(encoded[None], size, resizing)
         return images[0], valid[0]
     rows = tf.size(encoded, tf.int64)
-
-    def fitted(row, image):
-        pixels, orientation = _pixels(image)
-        return row, _turned(_fitted(pixels, size, resizing), orientation)
-
+    fitter = _fitter(size, resizing)
     good = (
         tf.data.Dataset.from_tensor_slices((tf.range(rows), encoded))
-        .map(fitted, num_parallel_calls=tf.data.AUTOTUNE)
+        .map(lambda row, image: (row, fitter(image)), num_parallel_calls=tf.data.AUTOTUNE)
         .ignore_errors()
     )
     # There may be no good row, but there must be an element: one more, which is cut off again.
@@ -125,6 +121,18 @@ def _decoder():
         return tf.size(pixels)
 
     return decoded
+
+
+@functools.cache
+def _fitter(size: int, resizing: str):
+    """Returns what makes a square of one image, a graph of its own: to trace it takes long."""
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.string)], autograph=False)
+    def fitted(encoded):
+        pixels, orientation = _pixels(encoded)
+        return _turned(_fitted(pixels, size, resizing), orientation)  # [size, size, 3]
+
+    return fitted
 
 
 def _pixels(encoded: tf.Tensor, jpeg_ratio: int = 1) -> tuple[tf.Tensor, tf.Tensor]:

@@ -538,16 +538,17 @@ def attempt(reader: str, number: int, folder: Path) -> tuple[str, str]:
     signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
     signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
     try:
-        outcome = "read", _read(reading)
-    except UserError as error:
-        outcome = "refused", str(error)
-    except _Hang:
+        try:
+            outcome = "read", _read(reading)
+        except UserError as error:
+            outcome = "refused", str(error)
+        except Exception as error:
+            outcome = "fault", f"{type(error).__name__}: {error}"[:300]
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except _Hang:  # also where the time is up while an outcome is written down
         outcome = "fault", "it takes too long"
-    except Exception as error:
-        outcome = "fault", f"{type(error).__name__}: {error}"[:300]
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
     if outcome[0] == "refused" and (wrong := _unlike_a_message(outcome[1])):
         return "fault", f"{wrong}: {outcome[1][:300]!r}"
     if peak_memory() - before > MEMORY:

@@ -53,7 +53,7 @@ def refuse(message):
     [
         (busy, "it takes too long"),
         (lambda: time.sleep(9), "it takes too long"),
-        (lambda: np.ones(2**30, np.uint8), "MiB|MemoryError"),
+        (lambda: np.ones(2**29, np.uint8), "MiB|MemoryError"),
         (crash, "KeyError: 'a key that is not there'"),
         (lambda: refuse("one\ntwo\nthree"), "a message of 3 lines"),
         (lambda: refuse("\x1b[31mred"), "a message that controls a terminal"),
