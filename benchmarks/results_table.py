@@ -811,7 +811,10 @@ SETS = (
             ),
         ),
         "Defaults, chosen on dev, which chooses the epoch too. The image network is frozen, and "
-        "was trained on ImageNet.",
+        "was trained on ImageNet. Tried on dev afterwards, where the row has 18.1: "
+        "`evaluate --length_alpha 0.8` 17.7, `1.2` 18.2, `1.5` 16.8, `--no_repeat_ngram 3` 18.1, "
+        "`--beam_width 10` 18.4, and with `--length_alpha 1.2` 18.5, which gives 18.7 on test. The "
+        "defaults stay: the gain on 500 images is within noise, and costs twice the work.",
         monitor=("cider", "max"),
         also={"bleu1": ("BLEU-1", 1), "cider": ("CIDEr-D", 2)},
         published=(
