@@ -10,7 +10,7 @@ def clock(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, t
     """Times calls that return when their work is done.
 
     Args:
-        calls: What is called, by name; each is called twice before it is timed.
+        calls: What is called, by name; each twice at first, and once more before each timing.
         rounds: How often each is timed.
 
     Returns:

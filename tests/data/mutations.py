@@ -504,6 +504,7 @@ def limits() -> Iterator[None]:
     """Ends what takes too long, and lets what takes too much memory fail."""
 
     def stop(number, frame):
+        _set_timers(0, 0)  # one stop is enough, and the other might strike later
         raise _Hang
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -518,6 +519,12 @@ def limits() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
         signal.signal(signal.SIGPROF, old[0])
         signal.signal(signal.SIGALRM, old[1])
+
+
+def _set_timers(processor: float, wall: float) -> None:
+    """Sets after how many seconds `limits` ends what runs; 0 for never."""
+    signal.setitimer(signal.ITIMER_PROF, processor)
+    signal.setitimer(signal.ITIMER_REAL, wall)
 
 
 def peak_memory() -> int:
@@ -535,8 +542,7 @@ def attempt(reader: str, number: int, folder: Path) -> tuple[str, str]:
     rng = random.Random(f"{reader} {number}")
     reading = READERS[reader](folder, rng)
     before = peak_memory()
-    signal.setitimer(signal.ITIMER_PROF, PROCESSOR_SECONDS)
-    signal.setitimer(signal.ITIMER_REAL, WALL_SECONDS)
+    _set_timers(PROCESSOR_SECONDS, WALL_SECONDS)
     try:
         try:
             outcome = "read", _read(reading)
@@ -545,8 +551,7 @@ def attempt(reader: str, number: int, folder: Path) -> tuple[str, str]:
         except Exception as error:
             outcome = "fault", f"{type(error).__name__}: {error}"[:300]
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            _set_timers(0, 0)
     except _Hang:  # also where the time is up while an outcome is written down
         outcome = "fault", "it takes too long"
     if outcome[0] == "refused" and (wrong := _unlike_a_message(outcome[1])):
