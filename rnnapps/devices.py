@@ -1,7 +1,9 @@
 """On which devices a model is trained, and how they share its batches."""
 
 import contextlib
+import math
 import re
+from collections.abc import Sequence
 
 import tensorflow as tf
 
@@ -84,6 +86,38 @@ def shared_out(batches: tf.data.Dataset, strategy: tf.distribute.Strategy) -> tf
         place = workers.place()
         return own_parts(tf.distribute.InputContext(place.number, place.index, replicas))
     return strategy.distribute_datasets_from_function(own_parts)
+
+
+def mean_over_replicas(
+    values: Sequence[tf.Tensor | tf.IndexedSlices | None],
+    shapes: Sequence[tuple[int, ...]],
+    weight: tf.Tensor,
+) -> list[tf.Tensor | tf.IndexedSlices | None]:
+    """Averages what the replicas found, each in its part of a batch, by what their parts weigh.
+
+    All of them call it together, within `strategy.run`. It is one message, because each waits for
+    the network.
+
+    Args:
+        values: float32 tensors of this replica, such as gradients; None for what nobody has.
+        shapes: their shapes, which the gradient of an embedding does not tell.
+        weight: float32 scalar, what this replica's part of the batch weighs; not 0 for all of them.
+
+    Returns:
+        The means, the same on every replica. A single one gets back what it gave.
+    """
+    context = tf.distribute.get_replica_context()
+    if context.num_replicas_in_sync == 1:
+        return list(values)
+    known = [i for i, value in enumerate(values) if value is not None]
+    message = [tf.reshape(values[i], [-1]) for i in known]
+    message = tf.concat([*message, tf.ones([1])], axis=0) * weight
+    message = context.all_reduce(tf.distribute.ReduceOp.SUM, message)
+    *sums, total = tf.split(message, [*(math.prod(shapes[i]) for i in known), 1])
+    means = list(values)
+    for i, of_all in zip(known, sums, strict=True):
+        means[i] = tf.reshape(of_all / total, shapes[i])
+    return means
 
 
 def _of_workers(devices: str, shares_batches: bool) -> tf.distribute.Strategy:

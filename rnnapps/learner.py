@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from rnnapps import workers
 from rnnapps.data.batching import full_batches
-from rnnapps.devices import shared_out
+from rnnapps.devices import mean_over_replicas, shared_out
 from rnnapps.memory import keep_freed_memory
-from rnnapps.optimizers import OPTIMIZERS, LossScaling
+from rnnapps.optimizers import OPTIMIZERS
 from rnnapps.tasks.task import Task
 
 
@@ -59,7 +59,8 @@ class Learner:
             )
             # Gradients of float16 would vanish without it; bfloat16 has the range of float32.
             self.scales_loss = config.precision == "mixed_float16"
-            self._optimizer = LossScaling(self._averaging) if self.scales_loss else self._averaging
+            scaling = keras.optimizers.LossScaleOptimizer
+            self._optimizer = scaling(self._averaging) if self.scales_loss else self._averaging
             self._optimizer.build(self.model.trainable_variables)
             self._loss = keras.metrics.Mean(name="loss")
             self._norm = keras.metrics.Mean(name="gradient_norm")
@@ -152,21 +153,24 @@ class Learner:
     def _run_step(self, batch):
         self._averaging.gradient_norm.assign(float("nan"))
         losses = self._strategy.run(self._replica_step, args=batch)
-        loss = self._strategy.reduce(tf.distribute.ReduceOp.SUM, losses, axis=None)
+        loss = self._strategy.experimental_local_results(losses)[0]  # the same of all
         return tf.stack([loss, tf.convert_to_tensor(self._averaging.gradient_norm)])  # [2]
 
     def _replica_step(self, inputs, targets, weights):
         context = tf.distribute.get_replica_context()
-        total = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.reduce_sum(weights))
+        weight = tf.reduce_sum(weights)
         with tf.GradientTape() as tape:
             outputs = _in_float32(self._trained(inputs, training=True))
             losses = self._losses_of(self.model, targets, outputs)  # as `weights`
-            loss = tf.reduce_sum(losses * weights) / total
+            loss = tf.math.divide_no_nan(tf.reduce_sum(losses * weights), weight)
             for penalty in self._trained.losses:
-                loss += tf.cast(penalty, loss.dtype) / context.num_replicas_in_sync
+                loss += tf.cast(penalty, loss.dtype)
             scaled = self._optimizer.scale_loss(loss)
         variables = self.model.trainable_variables
-        self._optimizer.apply(tape.gradient(scaled, variables), variables)
+        found = [loss, *tape.gradient(scaled, variables)]
+        shapes = [(), *(variable.shape for variable in variables)]
+        loss, *gradients = mean_over_replicas(found, shapes, weight)
+        self._optimizer.apply(gradients, variables)
         self._loss.update_state(losses, weights)
         for metric in self._step_metrics:
             metric.update_state(targets, outputs, weights)

@@ -1,6 +1,5 @@
-"""Optimisers that keep a running mean of the weights, and what they need on several devices."""
+"""Optimisers that keep a running mean of the weights."""
 
-import math
 from typing import Any
 
 import keras
@@ -28,8 +27,9 @@ class _Averaging(_Optimizer):
     (Keras' own `use_ema` has a fixed window, in which a short run never forgets its beginning.)
 
     The gradient is clipped by its global norm, which `gradient_norm` keeps as it was before. Under
-    a `tf.distribute` strategy it is the gradient of the whole batch that is measured and clipped,
-    not each replica's part of it as in Keras.
+    a `tf.distribute` strategy it must be that of the whole batch, as
+    `rnnapps.devices.mean_over_replicas` gives it to every replica: clipped are not the parts of it,
+    as in Keras, and nothing is added up here.
     """
 
     def __init__(
@@ -56,21 +56,19 @@ class _Averaging(_Optimizer):
         )
 
     def apply(self, grads, trainable_variables=None):
-        """Adds up the replicas' gradients, clips the sum and takes a step."""
+        """Measures the gradient and takes a step."""
         if not self.built:
             self.build(list(trainable_variables))
-        known = [i for i, gradient in enumerate(grads) if gradient is not None]
-        shapes = [self._trainable_variables[i].shape for i in known]
-        summed = _sum_over_replicas([grads[i] for i in known], shapes)
-        norm = ops.sqrt(2 * sum(tf.nn.l2_loss(_values(gradient)) for gradient in summed))
-        self.gradient_norm.assign(norm)
-        grads = list(grads)
-        for i, gradient in zip(known, summed, strict=True):
-            grads[i] = tf.convert_to_tensor(gradient)
+        grads = [None if gradient is None else _merged(gradient) for gradient in grads]
+        squares = [
+            2 * tf.nn.l2_loss(_values(gradient)) for gradient in grads if gradient is not None
+        ]
+        self.gradient_norm.assign(ops.sqrt(sum(squares)))
+        grads = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in grads]
         super().apply(grads, trainable_variables)
 
     def _all_reduce_sum_gradients(self, grads_and_vars):
-        return grads_and_vars  # `apply` has done it, before clipping
+        return grads_and_vars
 
     def _share(self, dtype):
         """Returns the share of the gradient that clipping leaves."""
@@ -172,27 +170,6 @@ class AveragingAdam(_Averaging, keras.optimizers.Adam):
             self.assign(one, value)
 
 
-@keras.saving.register_keras_serializable(package="rnnapps")
-class LossScaling(keras.optimizers.LossScaleOptimizer):
-    """Keras' loss scaling for float16, with replicas that agree on which steps to skip.
-
-    Keras asks the first replica alone whether its gradient is finite, and then adds up those of
-    all.
-
-    Args:
-        inner_optimizer: the optimiser that takes the steps.
-        **kwargs: the further arguments of `keras.optimizers.LossScaleOptimizer`.
-
-    Example:
-    >>> optimizer = LossScaling(AveragingAdam(0.01))
-    """
-
-    def check_finite(self, grads):
-        """Returns whether the gradients of all replicas are finite."""
-        infinite = ops.cast(ops.logical_not(super().check_finite(grads)), "float32")
-        return ops.equal(_sum_over_replicas([infinite], [()])[0], 0)
-
-
 OPTIMIZERS = {"adam": AveragingAdam, "sgd": AveragingSGD}
 
 
@@ -219,18 +196,6 @@ def _step(
 
 
 _compiled_step = tf.function(_step, jit_compile=True, autograph=False)  # one pass over the values
-
-
-def _sum_over_replicas(gradients, shapes):
-    """Adds up the replicas' gradients; of one replica, those of an embedding stay sparse."""
-    context = tf.distribute.get_replica_context()
-    if context.num_replicas_in_sync == 1:
-        return [_merged(gradient) for gradient in gradients]
-    # In one message, because each of them waits for the network.
-    message = tf.concat([tf.reshape(gradient, [-1]) for gradient in gradients], axis=0)
-    message = context.all_reduce(tf.distribute.ReduceOp.SUM, message)
-    parts = tf.split(message, [math.prod(shape) for shape in shapes])
-    return [tf.reshape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
 def _merged(gradient):

@@ -15,6 +15,7 @@ ROOT = str(Path(__file__).parents[1])
 
 TWO = """
 import dataclasses, sys
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -24,7 +25,7 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 from rnnapps import devices, training
 from rnnapps.data.batching import full_batches
 from rnnapps.learner import Learner
-from rnnapps.optimizers import AveragingAdam, LossScaling
+from rnnapps.optimizers import AveragingAdam
 from tests.test_training import CONFIG, small_splits
 from rnnapps.tasks.sentiment import Sentiment
 
@@ -95,28 +96,35 @@ for state in states:
     assert second == first + 1 and count == same
 assert len(states) >= 3 and count > 0
 
-# Both replicas skip a step in which one of them overflows.
+# Both replicas skip a step in which one of them overflows, and take the same mean of the others.
 with two.scope():
-    variable = tf.Variable([1.0, 2.0])
-    scaling = LossScaling(AveragingAdam(0.1))
-    scaling.build([variable])
+    variable, unused = (keras.Variable(values) for values in ([1.0, 2.0], [3.0]))
+    scaling = keras.optimizers.LossScaleOptimizer(AveragingAdam(0.1))
+    scaling.build([variable, unused])
 
 @tf.function
 def step(bad):
     def replica():
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
-        gradient = tf.where(number == bad, np.inf, tf.fill([2], 2.0**13))
-        # Of no known shape, as those of some embeddings are.
-        scaling.apply([tf.boolean_mask(gradient, tf.fill([2], True))], [variable])
-    two.run(replica)
+        rows = tf.fill([3], (2 + tf.cast(number, tf.float32)) * 2.0**13)
+        rows = tf.where(number == bad, np.inf, rows)
+        # The first row of an embedding twice, the other once.
+        found = [None, tf.IndexedSlices(rows, tf.constant([0, 1, 0]), tf.constant([2]))]
+        means = devices.mean_over_replicas(found, [(1,), (2,)], tf.constant([1.0, 3.0])[number])
+        assert means[0] is None
+        scaling.apply(means[::-1], [variable, unused])
+        return means[1]
+    return two.experimental_local_results(two.run(replica))
 
 for bad in (0, 1):
     step(bad)
     assert variable.numpy().tolist() == [1, 2]
-step(2)
-for part in variable.values:
+for mean in step(2):
+    np.testing.assert_allclose(mean, [5.5 * 2**13, 2.75 * 2**13], rtol=1e-6)
+for part in variable.value.values:
     np.testing.assert_allclose(part, [0.9, 1.9], atol=1e-6)
-np.testing.assert_allclose(scaling.inner_optimizer.gradient_norm.numpy(), 8**0.5, rtol=1e-6)
+norm = scaling.inner_optimizer.gradient_norm.numpy()
+np.testing.assert_allclose(norm, np.hypot(5.5, 2.75), rtol=1e-6)
 """
 
 

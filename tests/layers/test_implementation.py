@@ -73,7 +73,7 @@ def test_both_give_the_same(tf, layer_class, options, more, arguments):
             strict=True,
         )
         for one, other in pairs:
-            np.testing.assert_allclose(one, other, atol=1e-5)
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
